@@ -1,0 +1,2 @@
+//! Measures a release server.
+fn main() {}

@@ -1,0 +1,2 @@
+//! The binary `spanflame`.
+fn main() {}
