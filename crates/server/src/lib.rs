@@ -1,1 +1,5 @@
-//! Placeholder.
+//! HTTP and gRPC: what the outside sees of the store.
+
+pub mod config;
+
+pub use config::Config;
