@@ -1,9 +1,18 @@
 //! Placeholder until the parts land; see `snapshot.rs` for the contract with `query`.
 
+mod day;
 mod error;
+mod file;
+mod head;
+mod lock;
 mod options;
+mod reader;
+mod rows;
+mod schema;
 mod snapshot;
 mod store;
+mod version;
+mod wal;
 
 pub use error::{Error, ErrorKind};
 pub use options::{Ack, StoreOptions};

@@ -9,6 +9,8 @@ use spanflame_model::{
 };
 
 use crate::Error;
+use crate::reader::Reader;
+use crate::version::Version;
 
 /// A span with what the store knows about it.
 #[derive(Clone, Debug)]
@@ -152,9 +154,25 @@ pub struct ScanStats {
 /// A consistent view of head and files. Cheap to take and to clone; files it names outlive it by the grace
 /// period of the store.
 #[derive(Clone)]
-pub struct Snapshot {}
+pub struct Snapshot {
+    _version: Arc<Version>,
+    _reader: Arc<Reader>,
+}
 
 impl Snapshot {
+    /// A view of `version` with the rows that its heads hold now.
+    pub(crate) fn new(version: Arc<Version>, reader: Arc<Reader>) -> Snapshot {
+        Snapshot {
+            _version: version,
+            _reader: reader,
+        }
+    }
+
+    /// Every sample received before this is in the rollup; `None` if there is no rollup yet.
+    pub fn rollup_until(&self) -> Option<Timestamp> {
+        unimplemented!()
+    }
+
     /// Every span of a trace, by start, then span id; equal spans once.
     pub async fn trace_spans(&self, _tenants: &[Tenant], _trace: TraceId) -> Result<Vec<StoredSpan>, Error> {
         unimplemented!()
