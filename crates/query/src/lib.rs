@@ -1,1 +1,34 @@
-//! Placeholder.
+//! The questions: what a span, a trace or a service was doing, and how sure the answer is.
+//!
+//! [`Engine`] takes a [`spanflame_store::Snapshot`] and answers request structs with values that carry their
+//! evidence. Nothing here knows a protocol. Each question is a pure function over spans, samples and stacks
+//! (`TraceData`, `Gather`, `CallTree`); the engine only fetches what they need.
+
+mod catalog;
+mod engine;
+mod error;
+mod gather;
+mod links;
+mod measure;
+mod profile;
+mod reasons;
+mod search;
+mod selector;
+mod trace;
+mod tree;
+mod window;
+
+pub mod traceql;
+
+pub use catalog::{CatalogRequest, Quantiles, Service, TypeInfo};
+pub use engine::Engine;
+pub use error::{Error, ErrorKind};
+pub use links::{NEAR_NS, Owner, Precision, TraceIndex};
+pub use measure::{Measure, TypeSelector};
+pub use profile::{Evidence, PrecisionCounts, ProfileAnswer, ProfileRequest, Row, Rows, Scope, Selection};
+pub use reasons::{Reason, ReasonCode};
+pub use search::{FoundSpan, Order, SearchAnswer, SearchRequest};
+pub use selector::LabelSelector;
+pub use trace::{SpanProfile, Trace, TraceData, TraceRequest, TraceSpan};
+pub use tree::{CallTree, ShownFrame, StackTotal};
+pub use window::WindowMatch;

@@ -1,0 +1,200 @@
+//! Adds samples up by stack, as they stream by.
+//!
+//! Flows (CPU, allocations, contentions) are added. Gauges (heap in use, goroutines) are states: they are
+//! averaged over the profiles of a series, a resource that sends them, and then added over series.
+//!
+//! Memory is bounded by the number of different stacks, not of samples.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use spanflame_model::{Fingerprint, Hasher, ProfileInfo, ProfileType, StackId, Tenant, TimeRange};
+use spanflame_store::StoredSample;
+
+use crate::measure::{FRACTION_BITS, Measure, Reading, TypeSelector};
+use crate::trace::SpanProfile;
+use crate::tree::StackTotal;
+
+/// One growing sum.
+pub(crate) struct Gather {
+    selector: TypeSelector,
+    range: Option<TimeRange>,
+    is_gauge: bool,
+    recent: Option<(Arc<ProfileInfo>, Option<Measure>)>,
+    series: HashMap<u128, Series>,
+    covered: HashSet<TimeRange>,
+    /// What was added so far.
+    pub(crate) facts: Facts,
+}
+
+/// What an answer rests on, as far as the samples themselves tell.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Facts {
+    pub(crate) profile_type: Option<ProfileType>,
+    pub(crate) samples: u64,
+    pub(crate) prorated: u64,
+    /// The coarsest period among the profiles.
+    pub(crate) period_ns: Option<u64>,
+    /// Samples of profiles that do not measure the wanted type.
+    pub(crate) other_type_samples: u64,
+    pub(crate) other_types: Vec<ProfileType>,
+}
+
+#[derive(Default)]
+struct Series {
+    profiles: HashSet<Fingerprint>,
+    stacks: HashMap<StackId, Sum>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Sum {
+    value: i128,
+    samples: u64,
+}
+
+/// How many other types an answer names.
+const OTHER_TYPES_MAX: usize = 8;
+
+impl Gather {
+    /// Adds what `selector` selects and what lies in `range`, where one is given.
+    pub(crate) fn new(selector: TypeSelector, range: Option<TimeRange>) -> Gather {
+        Gather {
+            is_gauge: selector.is_gauge(),
+            selector,
+            range,
+            recent: None,
+            series: HashMap::new(),
+            covered: HashSet::new(),
+            facts: Facts::default(),
+        }
+    }
+
+    /// Adds a sample; answers how many observations it stood for, 0 if it has no value of the wanted type.
+    pub(crate) fn add(&mut self, stored: &StoredSample) -> u64 {
+        let Some(measure) = self.measure(&stored.info) else {
+            self.note_other(stored);
+            return 0;
+        };
+        let Some(reading) = measure.read(&stored.info, &stored.sample, self.range) else {
+            return 0;
+        };
+        let key = match self.is_gauge {
+            true => series_key(&stored.tenant, &stored.info),
+            false => 0,
+        };
+        let series = self.series.entry(key).or_default();
+        if self.is_gauge {
+            series.profiles.insert(stored.profile);
+        }
+        series.stacks.entry(stored.sample.stack).or_default().add(reading);
+        self.facts.samples += reading.samples;
+        self.facts.prorated += if reading.prorated { reading.samples } else { 0 };
+        reading.samples
+    }
+
+    /// The sums by stack, in order of stack. Rounded so that they add up to the rounded total.
+    pub(crate) fn totals(&self) -> Vec<StackTotal> {
+        let mut sums: HashMap<StackId, Sum> = HashMap::new();
+        for series in self.series.values() {
+            let profiles = series.profiles.len().max(1) as i128;
+            for (stack, sum) in &series.stacks {
+                let entry = sums.entry(*stack).or_default();
+                entry.value += sum.value / profiles;
+                entry.samples += sum.samples;
+            }
+        }
+        let mut totals: Vec<(StackId, Sum)> = sums.into_iter().collect();
+        totals.sort_unstable_by_key(|(stack, _)| *stack);
+        round_together(totals)
+    }
+
+    /// The one number.
+    pub(crate) fn sum(&self) -> SpanProfile {
+        let value = self.totals().iter().fold(0_i64, |sum, total| sum.saturating_add(total.value));
+        SpanProfile {
+            samples: self.facts.samples,
+            value,
+        }
+    }
+
+    /// How much of `within` the profiles that were added cover, in nanoseconds.
+    pub(crate) fn covered_ns(&self, within: TimeRange) -> u64 {
+        let mut ranges: Vec<TimeRange> = self.covered.iter().filter_map(|range| range.overlap(within)).collect();
+        ranges.sort_unstable_by_key(|range| range.start());
+        let mut covered = 0;
+        let mut until = within.start();
+        for range in ranges {
+            covered += range.end().nanos_since(range.start().max(until));
+            until = until.max(range.end());
+        }
+        covered
+    }
+
+    fn measure(&mut self, info: &Arc<ProfileInfo>) -> Option<Measure> {
+        if let Some((recent, measure)) = &self.recent
+            && Arc::ptr_eq(recent, info)
+        {
+            return measure.clone();
+        }
+        let measure = self.selector.measure(info);
+        if let Some(measure) = &measure {
+            self.facts.profile_type.get_or_insert_with(|| measure.profile_type.clone());
+            self.covered.insert(info.range());
+            if info.period_type.is_nanoseconds() && info.period > 0 {
+                self.facts.period_ns = self.facts.period_ns.max(u64::try_from(info.period).ok());
+            }
+        }
+        self.recent = Some((info.clone(), measure.clone()));
+        measure
+    }
+
+    fn note_other(&mut self, stored: &StoredSample) {
+        self.facts.other_type_samples += 1;
+        if self.facts.other_types.len() < OTHER_TYPES_MAX {
+            for measure in Measure::all(&stored.info) {
+                if !self.facts.other_types.contains(&measure.profile_type) {
+                    self.facts.other_types.push(measure.profile_type);
+                }
+            }
+        }
+    }
+}
+
+impl Sum {
+    fn add(&mut self, reading: Reading) {
+        self.value += reading.value;
+        self.samples += reading.samples;
+    }
+}
+
+fn series_key(tenant: &Tenant, info: &ProfileInfo) -> u128 {
+    let mut hasher = Hasher::new();
+    hasher.text(tenant.as_str());
+    hasher.text(&info.name);
+    hasher.attributes(info.resource.attributes());
+    hasher.finish().0
+}
+
+/// Rounds every value down, then hands what is missing to the largest remainders.
+fn round_together(sums: Vec<(StackId, Sum)>) -> Vec<StackTotal> {
+    let one = 1_i128 << FRACTION_BITS;
+    let exact: i128 = sums.iter().map(|(_, sum)| sum.value).sum();
+    let floors: i128 = sums.iter().map(|(_, sum)| sum.value.div_euclid(one)).sum();
+    let missing = ((exact + one / 2).div_euclid(one) - floors).max(0) as usize;
+    let mut by_remainder: Vec<usize> = (0..sums.len()).collect();
+    if missing > 0 {
+        by_remainder.sort_by_key(|index| std::cmp::Reverse(sums[*index].1.value.rem_euclid(one)));
+    }
+    let mut totals: Vec<StackTotal> = sums
+        .iter()
+        .map(|(stack, sum)| StackTotal {
+            stack: *stack,
+            value: sum.value.div_euclid(one).clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64,
+            samples: sum.samples,
+        })
+        .collect();
+    for index in by_remainder.into_iter().take(missing) {
+        totals[index].value = totals[index].value.saturating_add(1);
+    }
+    totals
+}

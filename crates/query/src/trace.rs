@@ -1,0 +1,160 @@
+//! One trace with what was profiled in it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use spanflame_model::{ProfileType, SpanId, Tenant, TimeRange, TraceId};
+use spanflame_store::{StoredSample, StoredSpan};
+
+use crate::gather::Gather;
+use crate::links::{Owner, TraceIndex};
+use crate::measure::{Measure, TypeSelector};
+
+/// Which trace to show.
+#[derive(Clone, Debug)]
+pub struct TraceRequest {
+    /// Whose; never empty.
+    pub tenants: Vec<Tenant>,
+    /// Its id.
+    pub trace_id: TraceId,
+}
+
+/// A trace as far as it was received.
+#[derive(Clone, Debug)]
+pub struct Trace {
+    /// Its id.
+    pub trace_id: TraceId,
+    /// From the first start to the last end; `None` if no span was received, only samples that name it.
+    pub range: Option<TimeRange>,
+    /// Services that took part, by name.
+    pub services: Vec<String>,
+    /// Exactly one span has no parent, and the parent of every other one was received.
+    pub complete: bool,
+    /// By start, then span id.
+    pub spans: Vec<TraceSpan>,
+    /// What samples that name no received span add: spans that only samples name, and the bare trace.
+    pub unassigned: BTreeMap<ProfileType, SpanProfile>,
+}
+
+/// A span of a trace.
+#[derive(Clone, Debug)]
+pub struct TraceSpan {
+    /// The span.
+    pub stored: StoredSpan,
+    /// Through which span its process entered the trace; itself if it is that.
+    pub local_root_span_id: SpanId,
+    /// Its parent is named and was not received.
+    pub parent_missing: bool,
+    /// Another span with the same ids and other content is stored too.
+    pub shared_id: bool,
+    /// What was profiled in it, in scope `span`.
+    pub profiles: BTreeMap<ProfileType, SpanProfile>,
+}
+
+/// How much was profiled of one type.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SpanProfile {
+    /// Observations.
+    pub samples: u64,
+    /// In the type's unit.
+    pub value: i64,
+}
+
+/// The spans of one trace and every sample that may belong to it.
+#[derive(Clone, Debug)]
+pub struct TraceData {
+    /// Its id.
+    pub trace_id: TraceId,
+    /// By start, then span id.
+    pub spans: Vec<StoredSpan>,
+    /// In no order.
+    pub samples: Vec<StoredSample>,
+}
+
+impl TraceData {
+    /// The trace with the profiles of its spans.
+    pub fn to_trace(&self) -> Trace {
+        let index = TraceIndex::new(self.trace_id, &self.spans);
+        let (mut by_span, unassigned) = self.profiles(&index);
+        let range = self.spans.iter().map(|stored| stored.span.range()).reduce(TimeRange::cover);
+        let services: BTreeSet<&str> = self.spans.iter().map(|stored| stored.span.resource.service()).collect();
+        let mut spans: Vec<TraceSpan> = Vec::with_capacity(self.spans.len());
+        for stored in &self.spans {
+            let id = stored.span.span_id;
+            spans.push(TraceSpan {
+                local_root_span_id: index.local_root(id),
+                parent_missing: stored.span.parent_span_id.is_some_and(|parent| !index.contains(parent)),
+                shared_id: index.get(id).len() > 1,
+                profiles: by_span.remove(&id).unwrap_or_default(),
+                stored: stored.clone(),
+            });
+        }
+        spans.sort_by_key(|span| (span.stored.span.start, span.stored.span.span_id));
+        let roots = spans.iter().filter(|span| span.stored.span.parent_span_id.is_none()).count();
+        Trace {
+            trace_id: self.trace_id,
+            range,
+            services: services.into_iter().map(str::to_owned).collect(),
+            complete: roots == 1 && !spans.iter().any(|span| span.parent_missing),
+            spans,
+            unassigned,
+        }
+    }
+
+    /// CPU of each span in scope `span`.
+    pub fn cpu_by_span(&self) -> BTreeMap<SpanId, SpanProfile> {
+        let index = TraceIndex::new(self.trace_id, &self.spans);
+        let mut gathers: BTreeMap<SpanId, Gather> = BTreeMap::new();
+        for stored in &self.samples {
+            if let Owner::Span(span, _) = index.owner(stored) {
+                gathers
+                    .entry(span)
+                    .or_insert_with(|| Gather::new(TypeSelector::Cpu, None))
+                    .add(stored);
+            }
+        }
+        gathers.into_iter().map(|(span, gather)| (span, gather.sum())).collect()
+    }
+
+    /// Profiles by span and type, and what belongs to no received span. A span stored twice shows its profiles
+    /// once, at the half that comes first.
+    fn profiles(&self, index: &TraceIndex<'_>) -> (BTreeMap<SpanId, Profiles>, Profiles) {
+        let mut gathers: BTreeMap<(Option<SpanId>, ProfileType), Gather> = BTreeMap::new();
+        let mut types = TypesOfProfiles::default();
+        for stored in &self.samples {
+            let span = match index.owner(stored) {
+                Owner::Span(span, _) => Some(span).filter(|span| index.contains(*span)),
+                Owner::TraceOnly => None,
+                Owner::Candidates(_, _) | Owner::Elsewhere => continue,
+            };
+            for profile_type in types.of(stored) {
+                let gather = || Gather::new(TypeSelector::from(profile_type.clone()), None);
+                gathers.entry((span, profile_type.clone())).or_insert_with(gather).add(stored);
+            }
+        }
+        let (mut by_span, mut unassigned): (BTreeMap<SpanId, Profiles>, Profiles) = Default::default();
+        for ((span, profile_type), gather) in gathers {
+            match span {
+                Some(span) => by_span.entry(span).or_default().insert(profile_type, gather.sum()),
+                None => unassigned.insert(profile_type, gather.sum()),
+            };
+        }
+        (by_span, unassigned)
+    }
+}
+
+type Profiles = BTreeMap<ProfileType, SpanProfile>;
+
+/// The types of each profile, worked out once a profile and not once a sample.
+#[derive(Default)]
+struct TypesOfProfiles(Option<(std::sync::Arc<spanflame_model::ProfileInfo>, Vec<ProfileType>)>);
+
+impl TypesOfProfiles {
+    fn of(&mut self, stored: &StoredSample) -> &[ProfileType] {
+        let known = self.0.as_ref().is_some_and(|(info, _)| std::sync::Arc::ptr_eq(info, &stored.info));
+        if !known {
+            let types = Measure::all(&stored.info).into_iter().map(|measure| measure.profile_type).collect();
+            self.0 = Some((stored.info.clone(), types));
+        }
+        self.0.as_ref().map_or(&[], |(_, types)| types)
+    }
+}

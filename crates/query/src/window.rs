@@ -1,0 +1,119 @@
+//! Correlation by time and place: which samples without ids ran where a span ran.
+//!
+//! The finest place that has samples wins: thread, process, service instance, pod or container, host and
+//! service, service. What is known of both sides must agree; a coarser match is never mixed with a finer one.
+
+use spanflame_model::{Attributes, Resource, Span, Value};
+use spanflame_store::StoredSample;
+
+/// By what a sample without ids was matched to a span, finest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum WindowMatch {
+    /// The thread on which the span ran.
+    Thread,
+    /// Its process.
+    Process,
+    /// Its `service.instance.id`.
+    Instance,
+    /// Its pod or container.
+    Container,
+    /// Its service on its host.
+    Host,
+    /// Its service, anywhere.
+    Service,
+}
+
+impl WindowMatch {
+    /// The word used in the API.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            WindowMatch::Thread => "thread",
+            WindowMatch::Process => "process",
+            WindowMatch::Instance => "instance",
+            WindowMatch::Container => "container",
+            WindowMatch::Host => "host",
+            WindowMatch::Service => "service",
+        }
+    }
+}
+
+/// Where a span ran, as far as it says.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Place {
+    service: String,
+    thread_id: Option<i64>,
+    pid: Option<i64>,
+    instance: Option<String>,
+    container: Option<String>,
+    host: Option<String>,
+}
+
+const HOST_KEYS: [&str; 2] = ["host.id", "host.name"];
+const CONTAINER_KEYS: [&str; 3] = ["container.id", "k8s.pod.uid", "k8s.pod.name"];
+
+impl Place {
+    pub(crate) fn of_span(span: &Span) -> Place {
+        let mut place = Place::of_resource(&span.resource);
+        place.thread_id = span.attributes.get("thread.id").and_then(Value::to_int);
+        place
+    }
+
+    /// Whether samples of other services may have run here too, e.g. those of an agent that knows only pids.
+    pub(crate) fn is_wider_than_service(&self) -> bool {
+        self.container.is_some() || (self.pid.is_some() && self.host.is_some())
+    }
+
+    pub(crate) fn service(&self) -> &str {
+        &self.service
+    }
+
+    /// How closely a sample matches; `None` if it ran elsewhere.
+    pub(crate) fn matches(&self, stored: &StoredSample) -> Option<WindowMatch> {
+        let mut other = Place::of_resource(&stored.info.resource);
+        other.pid = stored.sample.pid.or(other.pid);
+        let same_service = self.service == other.service;
+        let same_instance = agree(&self.instance, &other.instance);
+        let same_container = agree(&self.container, &other.container);
+        let same_host = agree(&self.host, &other.host);
+        let somewhere_else = [same_instance, same_container, same_host].contains(&Some(false));
+        // A pid alone says little: containers reuse small ones. Something else must tie the two together.
+        let tied = same_service || [same_instance, same_container, same_host].contains(&Some(true));
+        let same_process = !somewhere_else && tied && agree(&self.pid, &other.pid) == Some(true);
+        let same_thread = (same_process || same_instance == Some(true)) && agree(&self.thread_id, &stored.sample.thread_id) == Some(true);
+        let levels = [
+            (same_thread, WindowMatch::Thread),
+            (same_process, WindowMatch::Process),
+            (same_instance == Some(true), WindowMatch::Instance),
+            (same_container == Some(true), WindowMatch::Container),
+            (same_service && same_host == Some(true), WindowMatch::Host),
+            (same_service, WindowMatch::Service),
+        ];
+        levels.into_iter().find(|(holds, _)| *holds).map(|(_, level)| level)
+    }
+
+    fn of_resource(resource: &Resource) -> Place {
+        let attributes = resource.attributes();
+        Place {
+            service: resource.service().to_owned(),
+            thread_id: None,
+            pid: attributes.get("process.pid").and_then(Value::to_int),
+            instance: first(attributes, &["service.instance.id"]),
+            container: first(attributes, &CONTAINER_KEYS),
+            host: first(attributes, &HOST_KEYS),
+        }
+    }
+}
+
+fn first(attributes: &Attributes, keys: &[&str]) -> Option<String> {
+    keys.iter().find_map(|key| {
+        attributes
+            .get_str(key)
+            .filter(|text| !text.is_empty())
+            .map(|text| format!("{key}={text}"))
+    })
+}
+
+/// `None` where one side does not say.
+fn agree<T: PartialEq>(a: &Option<T>, b: &Option<T>) -> Option<bool> {
+    a.as_ref().zip(b.as_ref()).map(|(a, b)| a == b)
+}
