@@ -1,2 +1,71 @@
-//! The project's own commands.
-fn main() {}
+//! The project's own commands, in Rust so that they run wherever the project builds.
+//!
+//! ```text
+//! cargo xtask check    what can be seen without running: format, lints, docs, layering, links
+//! cargo xtask test     all of CI: sets up, checks, runs every test, then the demo with its verdict
+//! cargo xtask demo     a server, three services and load; shows what made a slow request slow
+//! cargo xtask bench    measures a release server with the corpus
+//! ```
+//!
+//! Commands print what they do and end only processes that they started.
+
+mod bench;
+mod check;
+mod demo;
+mod machine;
+mod process;
+mod steps;
+mod test;
+mod workspace;
+
+use std::process::ExitCode;
+
+/// What a command fails with: a sentence for whoever ran it.
+type Failure = Box<dyn std::error::Error>;
+
+const USAGE: &str = "\
+usage: cargo xtask COMMAND
+
+  check                        format, clippy, docs, layering, links, sources
+  test                         sets up, then check, every test, and demo --check
+  demo [--check] [--data DIR] [--port-base N]
+                               starts a server, three services and load, and shows what made a slow request slow;
+                               --check compares what was found with what was planted and ends
+  bench [--quick] [ARGS..]     measures a release server; ARGS go to the driver (see bench/README.md)
+";
+
+fn main() -> ExitCode {
+    process::watch_interrupts();
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match run(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("error: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &[String]) -> Result<(), Failure> {
+    let Some((command, rest)) = arguments.split_first() else {
+        return Err(USAGE.into());
+    };
+    match command.as_str() {
+        "check" => no_more(rest).and_then(|()| check::run()),
+        "test" => no_more(rest).and_then(|()| test::run()),
+        "demo" => demo::run(&demo::Options::parse(rest)?),
+        "bench" => bench::run(rest),
+        "help" | "--help" | "-h" => {
+            print!("{USAGE}");
+            Ok(())
+        }
+        other => Err(format!("unknown command {other}\n{USAGE}").into()),
+    }
+}
+
+fn no_more(rest: &[String]) -> Result<(), Failure> {
+    match rest.first() {
+        Some(argument) => Err(format!("unexpected argument {argument}\n{USAGE}").into()),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,28 @@
+//! `cargo xtask bench`: builds a release server and the driver, and lets the driver measure.
+
+use std::process::Command;
+
+use crate::{Failure, machine, process, workspace};
+
+/// Arguments go to the driver unread; `bench/README.md` names them.
+pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
+    machine::provide(machine::TO_BUILD)?;
+    process::run(workspace::cargo(&[
+        "build",
+        "--locked",
+        "--release",
+        "--bins",
+        "-p",
+        "spanflame-cli",
+        "-p",
+        "spanflame-bench",
+    ]))?;
+    let release = workspace::target_dir()?.join("release");
+    let mut driver = Command::new(release.join("spanflame-bench"));
+    driver
+        .current_dir(workspace::root())
+        .arg("--server")
+        .arg(release.join("spanflame"))
+        .args(arguments);
+    process::run(driver)
+}

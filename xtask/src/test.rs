@@ -1,0 +1,24 @@
+//! `cargo xtask test`: all of CI, on a machine that has Rust and nothing else of ours.
+
+use crate::demo::{self, Options};
+use crate::steps::Steps;
+use crate::{Failure, check, machine, process, workspace};
+
+/// Sets up, checks, runs every test, then the demo with its verdict.
+pub(crate) fn run() -> Result<(), Failure> {
+    let mut steps = Steps::new();
+    steps.step("what the machine lacks", || {
+        machine::provide(machine::TO_BUILD).and_then(|()| machine::provide(machine::TO_READ_TABLES))
+    })?;
+    check::run_into(&mut steps)?;
+    steps.step("demo", || {
+        demo::run(&Options {
+            check: true,
+            data: None,
+            port_base: None,
+        })
+    })?;
+    steps.step("tests", || process::run(workspace::cargo(&["test", "--workspace", "--locked"])))?;
+    steps.summary();
+    Ok(())
+}
