@@ -16,7 +16,7 @@ mod stacks;
 use arrow::record_batch::RecordBatch;
 use spanflame_model::{Batch, Fingerprint, Timestamp};
 
-pub(crate) use column::Unreadable;
+pub(crate) use column::{Unreadable, column, numbers};
 pub(crate) use json::attribute_text;
 pub(crate) use rollup::{RollupDecoder, encode_rollup};
 pub(crate) use samples::SampleDecoder;
