@@ -1,51 +1,51 @@
 //! Fetches what a question needs from a snapshot, and hands it to the function that answers.
 
+mod fetch;
+mod profile;
+
 use spanflame_model::{ProfileType, Timestamp};
 use spanflame_store::Snapshot;
 
 use crate::catalog::{CatalogRequest, Service, TypeInfo};
+use crate::links::TraceIndex;
+use crate::reasons::Clock;
 use crate::search::{SearchAnswer, SearchRequest};
-use crate::{Error, ProfileAnswer, ProfileRequest, Trace, TraceRequest};
+use crate::{Error, Trace, TraceRequest};
 
 /// Answers questions about one snapshot.
 #[derive(Clone)]
 pub struct Engine {
     snapshot: Snapshot,
-    now: Timestamp,
-    retention_ns: Option<u64>,
+    clock: Clock,
 }
 
 impl Engine {
     /// Questions about `snapshot`, as if asked when its latest data arrived.
     pub fn new(snapshot: Snapshot) -> Engine {
-        let now = snapshot.last_received().unwrap_or(Timestamp::ZERO);
-        Engine {
-            snapshot,
-            now,
+        let clock = Clock {
+            now: snapshot.last_received().unwrap_or(Timestamp::ZERO),
             retention_ns: None,
-        }
+        };
+        Engine { snapshot, clock }
     }
 
     /// Asked at `now`: tells samples that are under way from samples that will never come.
     pub fn at(mut self, now: Timestamp) -> Engine {
-        self.now = self.now.max(now);
+        self.clock.now = self.clock.now.max(now);
         self
     }
 
     /// Samples are kept this long after their arrival.
     pub fn with_retention_ns(mut self, retention_ns: u64) -> Engine {
-        self.retention_ns = Some(retention_ns);
+        self.clock.retention_ns = Some(retention_ns);
         self
     }
 
     /// A trace with the profiles of its spans. [`Error::NotFound`] if neither span nor sample names it.
-    pub async fn trace(&self, _request: &TraceRequest) -> Result<Trace, Error> {
-        todo(self)
-    }
-
-    /// The profile of a selection. [`Error::NotFound`] for a trace or span that neither span nor sample names.
-    pub async fn profile(&self, _request: &ProfileRequest) -> Result<ProfileAnswer, Error> {
-        todo(self)
+    pub async fn trace(&self, request: &TraceRequest) -> Result<Trace, Error> {
+        let data = self.fetch_trace(&request.tenants, request.trace_id).await?;
+        data.check_known(&TraceIndex::new(request.trace_id, &[]), None)?;
+        Ok(data.to_trace())
     }
 
     /// Spans by TraceQL.
@@ -75,7 +75,7 @@ impl Engine {
 }
 
 fn todo<T>(engine: &Engine) -> Result<T, Error> {
-    let _ = (&engine.snapshot, engine.now, engine.retention_ns, ProfileType::cpu());
+    let _ = (&engine.snapshot, ProfileType::cpu());
     Err(Error::Invalid {
         field: "question",
         message: "this question has no answer yet".to_owned(),

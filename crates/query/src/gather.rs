@@ -33,6 +33,7 @@ pub(crate) struct Facts {
     pub(crate) profile_type: Option<ProfileType>,
     pub(crate) samples: u64,
     pub(crate) prorated: u64,
+    pub(crate) prorated_profile_ns: u64,
     /// The coarsest period among the profiles.
     pub(crate) period_ns: Option<u64>,
     /// Samples of profiles that do not measure the wanted type.
@@ -88,8 +89,23 @@ impl Gather {
         }
         series.stacks.entry(stored.sample.stack).or_default().add(reading);
         self.facts.samples += reading.samples;
-        self.facts.prorated += if reading.prorated { reading.samples } else { 0 };
+        if reading.prorated {
+            self.facts.prorated += reading.samples;
+            self.facts.prorated_profile_ns = self.facts.prorated_profile_ns.max(stored.info.duration_ns);
+        }
         reading.samples
+    }
+
+    /// How many observations of the wanted type a sample stands for, without adding it.
+    pub(crate) fn observe(&mut self, stored: &StoredSample) -> u64 {
+        let measure = self.selector.measure(&stored.info);
+        let reading = measure.and_then(|measure| measure.read(&stored.info, &stored.sample, self.range));
+        reading.map_or(0, |reading| reading.samples)
+    }
+
+    /// How many different stacks were added; the same stack of two series counts twice.
+    pub(crate) fn stack_count(&self) -> usize {
+        self.series.values().map(|series| series.stacks.len()).sum()
     }
 
     /// The sums by stack, in order of stack. Rounded so that they add up to the rounded total.

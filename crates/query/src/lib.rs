@@ -12,6 +12,8 @@ mod links;
 mod measure;
 mod profile;
 mod reasons;
+mod rows;
+mod scoped;
 mod search;
 mod selector;
 mod trace;

@@ -50,6 +50,7 @@ pub struct TraceIndex<'a> {
     children: HashMap<SpanId, Vec<SpanId>>,
     /// Spans with a child in their own process.
     has_local_children: HashSet<SpanId>,
+    assumed: Option<SpanId>,
 }
 
 impl<'a> TraceIndex<'a> {
@@ -60,6 +61,7 @@ impl<'a> TraceIndex<'a> {
             spans: HashMap::with_capacity(spans.len()),
             children: HashMap::new(),
             has_local_children: HashSet::new(),
+            assumed: None,
         };
         for span in spans {
             index.spans.entry(span.span.span_id).or_default().push(span);
@@ -78,6 +80,12 @@ impl<'a> TraceIndex<'a> {
             }
         }
         index
+    }
+
+    /// Takes samples that name `span` and no trace for this trace's, although that span was not received.
+    pub fn assuming(mut self, span: SpanId) -> TraceIndex<'a> {
+        self.assumed = Some(span);
+        self
     }
 
     /// The spans stored under an id: none, one, or the halves of a shared one.
@@ -164,6 +172,9 @@ impl<'a> TraceIndex<'a> {
 
     /// Whether a sample that names `span` and no trace means the span of this trace.
     fn is_near(&self, span: SpanId, stored: &StoredSample) -> bool {
+        if self.assumed == Some(span) {
+            return true;
+        }
         let when = observed(stored);
         let same =
             |candidate: &&StoredSpan| candidate.tenant == stored.tenant && candidate.span.range().widened(NEAR_NS).overlap(when).is_some();

@@ -174,7 +174,7 @@ pub struct PrecisionCounts {
     pub span: u64,
     /// The span or one of its descendants in its process ran.
     pub local_root: u64,
-    /// Only the trace is known.
+    /// Known to belong to the selection, but not to which of its spans.
     pub trace: u64,
     /// It ran at the same time and place.
     pub window: u64,

@@ -4,6 +4,8 @@
 //! A label that is absent is the empty string, as in Prometheus. `service_name` is `service.name`, which is
 //! always there.
 
+use std::sync::Arc;
+
 use regex::Regex;
 use spanflame_model::{ProfileInfo, Value};
 
@@ -226,5 +228,33 @@ impl<'a> Cursor<'a> {
             }
         }
         Err(self.error("a closing quote"))
+    }
+}
+
+/// A selector that decides once for each profile and not once for each sample.
+pub(crate) struct Remembering<'a> {
+    selector: &'a LabelSelector,
+    recent: Option<(Arc<ProfileInfo>, bool)>,
+}
+
+impl LabelSelector {
+    pub(crate) fn remembering(&self) -> Remembering<'_> {
+        Remembering {
+            selector: self,
+            recent: None,
+        }
+    }
+}
+
+impl Remembering<'_> {
+    pub(crate) fn selects(&mut self, info: &Arc<ProfileInfo>) -> bool {
+        if let Some((recent, selects)) = &self.recent
+            && Arc::ptr_eq(recent, info)
+        {
+            return *selects;
+        }
+        let selects = self.selector.selects(info);
+        self.recent = Some((info.clone(), selects));
+        selects
     }
 }

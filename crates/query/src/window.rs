@@ -3,8 +3,14 @@
 //! The finest place that has samples wins: thread, process, service instance, pod or container, host and
 //! service, service. What is known of both sides must agree; a coarser match is never mixed with a finer one.
 
-use spanflame_model::{Attributes, Resource, Span, Value};
+use std::sync::Arc;
+
+use spanflame_model::{Attributes, Link, ProfileInfo, Resource, Span, TimeRange, Value};
 use spanflame_store::StoredSample;
+
+use crate::links::Precision;
+use crate::measure::TypeSelector;
+use crate::scoped::Draft;
 
 /// By what a sample without ids was matched to a span, finest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -116,4 +122,92 @@ fn first(attributes: &Attributes, keys: &[&str]) -> Option<String> {
 /// `None` where one side does not say.
 fn agree<T: PartialEq>(a: &Option<T>, b: &Option<T>) -> Option<bool> {
     a.as_ref().zip(b.as_ref()).map(|(a, b)| a == b)
+}
+
+/// Samples without ids, by how closely they match one span. Only the closest so far are kept.
+pub(crate) struct WindowCount<'a> {
+    span: &'a Span,
+    place: Place,
+    selector: &'a TypeSelector,
+    range: TimeRange,
+    rows: bool,
+    best: Option<(WindowMatch, Draft)>,
+    recent: Option<(Arc<ProfileInfo>, Option<i64>, Option<i64>, Option<WindowMatch>)>,
+}
+
+impl<'a> WindowCount<'a> {
+    /// Counts what ran where `span` ran, in `range`.
+    pub(crate) fn new(span: &'a Span, selector: &'a TypeSelector, range: TimeRange, rows: bool) -> WindowCount<'a> {
+        WindowCount {
+            place: Place::of_span(span),
+            span,
+            selector,
+            range,
+            rows,
+            best: None,
+            recent: None,
+        }
+    }
+
+    /// Counts a sample if it names no span, or this one among others.
+    pub(crate) fn add(&mut self, stored: &StoredSample) {
+        let may_be_ours = match &stored.sample.link {
+            Link::None => true,
+            Link::Candidates { span_ids, .. } => span_ids.contains(&self.span.span_id),
+            Link::One { .. } => false,
+        };
+        let Some(level) = self.level(stored).filter(|_| may_be_ours) else {
+            return;
+        };
+        if self.best.as_ref().is_some_and(|(best, _)| *best < level) {
+            return;
+        }
+        if self.best.as_ref().is_none_or(|(best, _)| level < *best) {
+            let mut draft = Draft::new(self.selector, Some(self.range), self.rows);
+            if draft.add(stored, Precision::Window) > 0 {
+                self.best = Some((level, draft));
+            } else {
+                return;
+            }
+        } else if let Some((_, draft)) = &mut self.best {
+            draft.add(stored, Precision::Window);
+        }
+        if let (Some((_, draft)), Link::Candidates { .. }) = (&mut self.best, &stored.sample.link) {
+            draft.evidence.ambiguous += draft.gather.observe(stored);
+        }
+    }
+
+    /// Whether a search among samples of other services could find something closer.
+    pub(crate) fn may_be_closer_elsewhere(&self) -> bool {
+        let is_close = self.best.as_ref().is_some_and(|(best, _)| *best <= WindowMatch::Process);
+        !is_close && self.place.is_wider_than_service()
+    }
+
+    pub(crate) fn service(&self) -> &str {
+        self.place.service()
+    }
+
+    /// The closest match, or an empty draft.
+    pub(crate) fn finish(self) -> Draft {
+        let (level, mut draft) = match self.best {
+            Some((level, draft)) => (Some(level), draft),
+            None => (None, Draft::new(self.selector, Some(self.range), self.rows)),
+        };
+        draft.settle();
+        draft.evidence.window_match = level;
+        draft
+    }
+
+    fn level(&mut self, stored: &StoredSample) -> Option<WindowMatch> {
+        let (pid, thread) = (stored.sample.pid, stored.sample.thread_id);
+        if let Some((info, known_pid, known_thread, level)) = &self.recent
+            && Arc::ptr_eq(info, &stored.info)
+            && (*known_pid, *known_thread) == (pid, thread)
+        {
+            return *level;
+        }
+        let level = self.place.matches(stored);
+        self.recent = Some((stored.info.clone(), pid, thread, level));
+        level
+    }
 }

@@ -1,0 +1,73 @@
+//! What several questions fetch.
+
+use std::ops::ControlFlow;
+
+use spanflame_model::{SpanId, Tenant, TimeRange, TraceId};
+use spanflame_store::{SampleScan, StoredSample};
+
+use super::Engine;
+use crate::Error;
+use crate::links::NEAR_NS;
+use crate::trace::TraceData;
+
+impl Engine {
+    /// The spans of a trace and every sample that may belong to it.
+    pub(crate) async fn fetch_trace(&self, tenants: &[Tenant], trace_id: TraceId) -> Result<TraceData, Error> {
+        check_tenants(tenants)?;
+        let spans = self.snapshot.trace_spans(tenants, trace_id);
+        let samples = self.snapshot.trace_samples(tenants, trace_id);
+        let (spans, samples) = futures::try_join!(spans, samples)?;
+        let mut data = TraceData { trace_id, spans, samples };
+        let mut ids: Vec<SpanId> = data.spans.iter().map(|stored| stored.span.span_id).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        if let Some(range) = data.spans.iter().map(|stored| stored.span.range()).reduce(TimeRange::cover) {
+            self.add_samples_by_span(tenants, &ids, range.widened(NEAR_NS), &mut data).await?;
+        }
+        Ok(data)
+    }
+
+    /// Adds the samples that name one of `spans` without its trace.
+    pub(crate) async fn add_samples_by_span(
+        &self,
+        tenants: &[Tenant],
+        spans: &[SpanId],
+        near: TimeRange,
+        data: &mut TraceData,
+    ) -> Result<(), Error> {
+        let found = self.snapshot.samples_by_span(tenants, spans, near).await?;
+        // Those that have the trace among their candidates were found through it already.
+        data.samples
+            .extend(found.into_iter().filter(|stored| !names_trace(stored, data.trace_id)));
+        Ok(())
+    }
+
+    /// Visits the samples of a scan until `visit` breaks.
+    pub(crate) async fn visit_samples(
+        &self,
+        scan: &SampleScan,
+        mut visit: impl FnMut(&StoredSample) -> ControlFlow<()> + Send,
+    ) -> Result<(), Error> {
+        let each = |batch: Vec<StoredSample>| batch.iter().try_for_each(&mut visit);
+        self.snapshot.scan_samples(scan, each).await?;
+        Ok(())
+    }
+}
+
+/// A question needs someone whose data it is about.
+pub(crate) fn check_tenants(tenants: &[Tenant]) -> Result<(), Error> {
+    match tenants.is_empty() {
+        true => Err(Error::Invalid {
+            field: "tenant",
+            message: "no tenant is named, expected at least one".to_owned(),
+        }),
+        false => Ok(()),
+    }
+}
+
+fn names_trace(stored: &StoredSample, trace: TraceId) -> bool {
+    match &stored.sample.link {
+        spanflame_model::Link::Candidates { trace_ids, .. } => trace_ids.contains(&trace),
+        link => link.trace_id() == Some(trace),
+    }
+}

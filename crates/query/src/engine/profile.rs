@@ -1,0 +1,213 @@
+//! Fetching for the profile of a selection.
+
+use std::ops::ControlFlow;
+
+use spanflame_model::{Claim, Link, Span, SpanId, Tenant, TimeRange, TraceId};
+use spanflame_store::{SampleScan, StoredSample};
+
+use super::Engine;
+use super::fetch::check_tenants;
+use crate::links::{Precision, TraceIndex};
+use crate::reasons::{AROUND_NS, Reason, ReasonCode, Surroundings, explain};
+use crate::scoped::{Draft, ScopedQuestion, skew_to_parent};
+use crate::selector::LabelSelector;
+use crate::tree::CallTree;
+use crate::window::WindowCount;
+use crate::{Error, ProfileAnswer, ProfileRequest, Scope, Selection};
+
+/// The most different stacks of one answer.
+const STACKS_MAX: usize = 2_000_000;
+
+impl Engine {
+    /// The profile of a selection. [`Error::NotFound`] for a trace or span that neither span nor sample names.
+    pub async fn profile(&self, request: &ProfileRequest) -> Result<ProfileAnswer, Error> {
+        check_tenants(&request.tenants)?;
+        let (scope, draft) = match &request.selection {
+            Selection::Span {
+                trace_id,
+                span_id,
+                scope: Scope::Window,
+            } => (Some(Scope::Window), self.window_draft(request, *trace_id, *span_id).await?),
+            Selection::Span { trace_id, span_id, scope } => {
+                let draft = self.scoped_draft(request, *trace_id, Some(*span_id), *scope).await?;
+                (Some(*scope), draft)
+            }
+            Selection::Trace { trace_id } => {
+                let draft = self.scoped_draft(request, *trace_id, None, Scope::Trace).await?;
+                (Some(Scope::Trace), draft)
+            }
+            Selection::Services { selector } => (None, self.services_draft(request, selector).await?),
+        };
+        self.complete(request, scope, draft).await
+    }
+
+    async fn scoped_draft(&self, request: &ProfileRequest, trace: TraceId, span: Option<SpanId>, scope: Scope) -> Result<Draft, Error> {
+        let mut data = self.fetch_trace(&request.tenants, trace).await?;
+        if let Some(span) = span.filter(|span| !data.spans.iter().any(|stored| stored.span.span_id == *span)) {
+            self.add_samples_by_span(&request.tenants, &[span], TimeRange::ALL, &mut data)
+                .await?;
+        }
+        let mut draft = data.draft(ScopedQuestion {
+            span,
+            scope,
+            selector: &request.profile_type,
+            range: request.range,
+            rows: request.rows,
+        })?;
+        for span in std::mem::take(&mut draft.unexplained) {
+            let reasons = self.explain(request, &span, scope).await?;
+            draft.evidence.reasons.extend(reasons);
+        }
+        Ok(draft)
+    }
+
+    async fn window_draft(&self, request: &ProfileRequest, trace: TraceId, span_id: SpanId) -> Result<Draft, Error> {
+        let data = self.fetch_trace(&request.tenants, trace).await?;
+        let index = TraceIndex::new(trace, &data.spans);
+        data.check_known(&index, Some(span_id))?;
+        let Some(stored) = index.get(span_id).first() else {
+            let mut draft = Draft::new(&request.profile_type, request.range, request.rows);
+            let text = format!("span {span_id} was not received, so its time and place are unknown");
+            draft
+                .evidence
+                .reasons
+                .push(Reason::new(ReasonCode::SpanNotReceived, text, "ask for scope span"));
+            return Ok(draft);
+        };
+        let span = &stored.span;
+        let range = request.range.map_or(Some(span.range()), |range| range.overlap(span.range()));
+        let range = range.ok_or_else(|| Error::Invalid {
+            field: "start",
+            message: format!("the range does not overlap span {span_id}, expected a range that does"),
+        })?;
+        let mut count = WindowCount::new(span, &request.profile_type, range, request.rows);
+        let mut scan = sample_scan(&request.tenants, range, Some(vec![count.service().to_owned()]));
+        scan.unlinked_only = true;
+        self.visit_samples(&scan, |stored| {
+            count.add(stored);
+            ControlFlow::Continue(())
+        })
+        .await?;
+        if count.may_be_closer_elsewhere() {
+            let own = scan.services.take().unwrap_or_default();
+            let is_own = |stored: &StoredSample| own.iter().any(|service| service == stored.info.resource.service());
+            self.visit_samples(&scan, |stored| {
+                if !is_own(stored) {
+                    count.add(stored);
+                }
+                ControlFlow::Continue(())
+            })
+            .await?;
+        }
+        let mut draft = count.finish();
+        if draft.gather.facts.samples == 0 {
+            draft.evidence.reasons = self.explain(request, span, Scope::Window).await?;
+            draft.evidence.reasons.extend(skew_to_parent(&index, span));
+        }
+        Ok(draft)
+    }
+
+    async fn services_draft(&self, request: &ProfileRequest, selector: &LabelSelector) -> Result<Draft, Error> {
+        let range = request.range.unwrap_or(TimeRange::ALL);
+        let scan = sample_scan(&request.tenants, range, selector.services());
+        let mut draft = Draft::new(&request.profile_type, Some(range), request.rows);
+        let mut selected = selector.remembering();
+        self.visit_samples(&scan, |stored| {
+            if selected.selects(&stored.info) {
+                draft.add(stored, claimed_precision(&stored.sample.link));
+            }
+            match draft.gather.stack_count() > STACKS_MAX {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            }
+        })
+        .await?;
+        draft.settle();
+        if draft.gather.facts.samples == 0 {
+            draft.evidence.reasons = nothing_selected(&draft);
+        }
+        Ok(draft)
+    }
+
+    /// Looks at how the span's service is profiled around it.
+    async fn explain(&self, request: &ProfileRequest, span: &Span, scope: Scope) -> Result<Vec<Reason>, Error> {
+        let services = Some(vec![span.resource.service().to_owned()]);
+        let scan = sample_scan(&request.tenants, span.range().widened(AROUND_NS), services);
+        let mut around = Surroundings::default();
+        self.visit_samples(&scan, |stored| {
+            around.add(span, stored, &request.profile_type);
+            ControlFlow::Continue(())
+        })
+        .await?;
+        Ok(explain(span, scope, &around, self.clock))
+    }
+
+    /// Looks up the stacks and builds the tree.
+    async fn complete(&self, request: &ProfileRequest, scope: Option<Scope>, draft: Draft) -> Result<ProfileAnswer, Error> {
+        if draft.gather.stack_count() > STACKS_MAX {
+            return Err(Error::TooLarge {
+                message: format!("more than {STACKS_MAX} different stacks, expected a shorter range or a narrower selection"),
+            });
+        }
+        let totals = draft.gather.totals();
+        let ids: Vec<_> = totals.iter().map(|total| total.stack).collect();
+        let stacks = match ids.is_empty() {
+            true => Default::default(),
+            false => self.snapshot.stacks(&request.tenants, &ids).await?,
+        };
+        let tree = CallTree::build(&totals, &stacks);
+        let mut evidence = draft.evidence;
+        evidence.unresolved_frames = tree.unresolved_frames();
+        let facts = &draft.gather.facts;
+        Ok(ProfileAnswer {
+            profile_type: facts.profile_type.clone().unwrap_or_else(|| request.profile_type.nominal()),
+            scope,
+            total: tree.total[0],
+            samples: facts.samples,
+            tree,
+            totals,
+            stacks,
+            rows: draft.rows.map(|rows| rows.finish()).transpose()?,
+            range: draft.range,
+            evidence,
+        })
+    }
+}
+
+fn sample_scan(tenants: &[Tenant], range: TimeRange, services: Option<Vec<String>>) -> SampleScan {
+    SampleScan {
+        tenants: tenants.to_vec(),
+        range,
+        services,
+        unlinked_only: false,
+        received_before: None,
+    }
+}
+
+/// Precision as far as the claim alone tells: which spans there are does not matter to a profile of services.
+fn claimed_precision(link: &Link) -> Precision {
+    match link {
+        Link::One { span_id: None, .. } => Precision::Trace,
+        Link::One {
+            claim: Claim::LocalRoot, ..
+        } => Precision::LocalRoot,
+        Link::One { .. } => Precision::Span,
+        Link::None | Link::Candidates { .. } => Precision::Window,
+    }
+}
+
+fn nothing_selected(draft: &Draft) -> Vec<Reason> {
+    let facts = &draft.gather.facts;
+    if facts.other_type_samples > 0 {
+        let types: Vec<String> = facts.other_types.iter().map(ToString::to_string).collect();
+        let text = format!(
+            "the selected profiles hold {} samples, of {}",
+            facts.other_type_samples,
+            types.join(", ")
+        );
+        return vec![Reason::new(ReasonCode::TypeNotCollected, text, "ask for one of these types")];
+    }
+    let text = "no profile in this range has the selected labels";
+    let hint = "list the services and labels that were received in this range";
+    vec![Reason::new(ReasonCode::ServiceNotProfiled, text, hint)]
+}
