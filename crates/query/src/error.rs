@@ -17,8 +17,8 @@ pub enum Error {
         message: String,
     },
     /// The TraceQL text does not parse or asks for something that is not supported.
-    #[error("{0}")]
-    TraceQl(traceql::Error),
+    #[error(transparent)]
+    TraceQl(#[from] traceql::Error),
     /// Nothing that the question names is stored.
     #[error("{what}")]
     NotFound {

@@ -11,6 +11,11 @@ pub struct Position {
     pub column: u32,
 }
 
+impl Position {
+    /// The first character.
+    pub const START: Position = Position { line: 1, column: 1 };
+}
+
 /// A query that does not parse, or asks for something that is not supported.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
@@ -20,6 +25,24 @@ pub struct Error {
     pub message: String,
     /// What could stand there instead; empty where that helps nobody.
     pub expected: Vec<String>,
+}
+
+impl Error {
+    pub(super) fn new(at: Position, message: impl Into<String>) -> Error {
+        Error {
+            at,
+            message: message.into(),
+            expected: Vec::new(),
+        }
+    }
+
+    pub(super) fn expecting(at: Position, message: impl Into<String>, expected: &[&str]) -> Error {
+        Error {
+            at,
+            message: message.into(),
+            expected: expected.iter().map(|text| (*text).to_owned()).collect(),
+        }
+    }
 }
 
 impl fmt::Display for Error {

@@ -1,0 +1,134 @@
+//! The expression inside a filter.
+
+use regex::Regex;
+use spanflame_model::{SpanKind, StatusCode};
+
+use super::Position;
+
+/// An expression. `&&` and `||` are flat lists, so that long chains are not deep.
+#[derive(Clone, Debug)]
+pub(super) enum Expr {
+    Literal(Literal),
+    Field(Field),
+    /// All of them; true if empty.
+    All(Vec<Expr>),
+    /// Any of them.
+    Any(Vec<Expr>),
+    Not(Position, Box<Expr>),
+    Negate(Position, Box<Expr>),
+    Compare(Box<Comparison>),
+    /// `=~` (true) or `!~` (false).
+    Match(Position, Box<Expr>, Regex, bool),
+    Arithmetic(Box<Arithmetic>),
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Comparison {
+    pub(super) at: Position,
+    pub(super) left: Expr,
+    pub(super) operator: Comparator,
+    pub(super) right: Expr,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Arithmetic {
+    pub(super) at: Position,
+    pub(super) left: Expr,
+    pub(super) operator: ArithmeticOperator,
+    pub(super) right: Expr,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Comparator {
+    Equal,
+    NotEqual,
+    Greater,
+    GreaterEqual,
+    Less,
+    LessEqual,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ArithmeticOperator {
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+    Modulo,
+    Power,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Literal {
+    Nil,
+    Int(i64),
+    Float(f64),
+    /// Nanoseconds.
+    Duration(i64),
+    Str(String),
+    Bool(bool),
+    Status(StatusCode),
+    Kind(SpanKind),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Field {
+    /// Of the span, else of its resource.
+    Any(String),
+    Span(String),
+    Resource(String),
+    Instrumentation(String),
+    Intrinsic(Intrinsic),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Intrinsic {
+    Name,
+    Status,
+    StatusMessage,
+    Kind,
+    Duration,
+    SpanId,
+    ParentId,
+    TraceId,
+    TraceDuration,
+    RootName,
+    RootService,
+    InstrumentationName,
+    InstrumentationVersion,
+}
+
+impl Intrinsic {
+    /// Whether it is about the trace around the span and cannot be told from the span.
+    pub(super) fn is_of_trace(self) -> bool {
+        matches!(self, Intrinsic::TraceDuration | Intrinsic::RootName | Intrinsic::RootService)
+    }
+}
+
+impl Comparator {
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Comparator::Equal => "=",
+            Comparator::NotEqual => "!=",
+            Comparator::Greater => ">",
+            Comparator::GreaterEqual => ">=",
+            Comparator::Less => "<",
+            Comparator::LessEqual => "<=",
+        }
+    }
+
+    pub(super) fn is_equality(self) -> bool {
+        matches!(self, Comparator::Equal | Comparator::NotEqual)
+    }
+
+    /// The same comparison with its sides exchanged.
+    pub(super) fn flipped(self) -> Comparator {
+        match self {
+            Comparator::Greater => Comparator::Less,
+            Comparator::GreaterEqual => Comparator::LessEqual,
+            Comparator::Less => Comparator::Greater,
+            Comparator::LessEqual => Comparator::GreaterEqual,
+            same => same,
+        }
+    }
+}

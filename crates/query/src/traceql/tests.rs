@@ -1,0 +1,259 @@
+use std::sync::Arc;
+
+use spanflame_model::{Attributes, Resource, Scope, SpanId, SpanKind, StatusCode, Timestamp, TraceId, Value};
+
+use super::*;
+
+fn span() -> Span {
+    let mut attributes: Attributes = [("http.method", "GET"), ("a b", "spaced"), ("plan-id", "gold")]
+        .into_iter()
+        .collect();
+    attributes.insert("http.status_code", 503_i64);
+    attributes.insert("ratio", 0.5);
+    attributes.insert("retry", true);
+    attributes.insert("tags", Value::Array(vec!["red".into(), "blue".into()]));
+    let resource: Attributes = [("service.name", "cart"), ("region", "eu-west")].into_iter().collect();
+    Span {
+        trace_id: TraceId::from_bytes([1; 16]).expect("not zero"),
+        span_id: SpanId::from_u64(7).expect("not zero"),
+        parent_span_id: None,
+        trace_state: String::new(),
+        flags: 0,
+        name: "POST /checkout".to_owned(),
+        kind: SpanKind::Server,
+        start: Timestamp::ZERO,
+        duration_ns: 250_000_000,
+        status: StatusCode::Error,
+        status_message: "boom".to_owned(),
+        attributes,
+        events: Vec::new(),
+        links: Vec::new(),
+        dropped: [0; 3],
+        resource: Arc::new(Resource::new(resource)),
+        scope: Arc::new(Scope::default()),
+    }
+}
+
+fn check(query: &str, expected: bool) {
+    let query = Query::parse(query).expect("parses");
+    assert_eq!(query.test(&span(), None), Some(expected), "{}", query.text());
+}
+
+fn check_error(query: &str, expected: &str) {
+    let error = Query::parse(query).expect_err("does not parse");
+    assert_eq!(error.to_string(), expected);
+}
+
+#[test]
+fn everything_is_selected_by_an_empty_filter() {
+    ["", "{}", "{ }", " {\n} ", "{ true }"].iter().for_each(|query| check(query, true));
+    check("{ false }", false);
+}
+
+#[test]
+fn intrinsics_compare_with_their_own_kind() {
+    check(r#"{ name = "POST /checkout" }"#, true);
+    check("{ status = error && kind = server }", true);
+    check("{ status != error || kind = client }", false);
+    check("{ duration > 200ms && duration <= 0.25s }", true);
+    check("{ duration > 250ms }", false);
+    check("{ 1m30s > duration }", true);
+    check("{ span:duration >= 250ms && span:name != \"x\" }", true);
+    check(
+        r#"{ span:id = "0000000000000007" && trace:id = "01010101010101010101010101010101" }"#,
+        true,
+    );
+    check("{ span:parentID = nil }", true);
+    check(r#"{ statusMessage =~ "bo+m" }"#, true);
+}
+
+#[test]
+fn attributes_are_looked_up_in_their_scope() {
+    check(r#"{ span.http.method = "GET" }"#, true);
+    check(r#"{ resource.http.method = "GET" }"#, false);
+    check(r#"{ .http.method = "GET" && .region = "eu-west" }"#, true);
+    check(r#"{ resource.service.name = "cart" && .service.name = "cart" }"#, true);
+    check(r#"{ span."a b" = "spaced" && span.plan-id = "gold" }"#, true);
+}
+
+#[test]
+fn numbers_compare_across_kinds() {
+    check("{ .http.status_code >= 500 && .http.status_code < 504.5 }", true);
+    check("{ .ratio = 0.5 && .ratio < 1 }", true);
+    check("{ .http.status_code = \"503\" }", false);
+    check("{ .http.status_code = 500 + 3 && .http.status_code - 3 = 5 * 10 ^ 2 }", true);
+    check("{ .http.status_code > -1 && -.ratio = -0.5 }", true);
+    check("{ .http.status_code % 2 = 1 && .http.status_code / 0 > 1 }", true);
+    check("{ .http.status_code > minInt && .http.status_code < maxInt }", true);
+}
+
+#[test]
+fn an_absent_or_differently_typed_attribute_matches_no_comparison() {
+    check(r#"{ .missing = "x" }"#, false);
+    check(r#"{ .missing != "x" }"#, false);
+    check(r#"{ .http.status_code != "x" }"#, false);
+    check(r#"{ !(.missing = "x") }"#, true);
+    check(r#"{ .missing !~ "x" }"#, false);
+    check("{ .missing = nil && .http.method != nil && nil = .missing }", true);
+    check("{ .http.method = nil }", false);
+}
+
+#[test]
+fn regular_expressions_are_anchored() {
+    check(r#"{ name =~ "POST .*" }"#, true);
+    check(r#"{ name =~ "POST" }"#, false);
+    check(r#"{ name =~ "GET|POST .*" }"#, true);
+    check(r#"{ name !~ "checkout" }"#, true);
+    check("{ name =~ `POST /\\w+` }", true);
+    check(r#"{ name =~ "POST /\w+" }"#, true);
+}
+
+#[test]
+fn of_a_list_any_element_is_equal_and_none_is_different() {
+    check(r#"{ .tags = "red" && "blue" = .tags }"#, true);
+    check(r#"{ .tags != "red" }"#, false);
+    check(r#"{ .tags != "green" }"#, true);
+    check(r#"{ .tags =~ "b.*" }"#, true);
+    check(r#"{ .tags !~ "b.*" }"#, false);
+}
+
+#[test]
+fn and_binds_closer_than_or_and_not_closer_than_both() {
+    check("{ true || false && false }", true);
+    check("{ (true || false) && false }", false);
+    check("{ !false && .retry }", true);
+    check("{ !.retry }", false);
+}
+
+#[test]
+fn what_depends_on_the_trace_is_unknown_without_it() {
+    let facts = TraceFacts {
+        duration_ns: 2_000_000_000,
+        root_name: Some("GET /".to_owned()),
+        root_service: None,
+    };
+    let test = |query: &str, trace| Query::parse(query).expect("parses").test(&span(), trace);
+    assert_eq!(test("{ traceDuration > 1s }", None), None);
+    assert_eq!(test("{ traceDuration > 1s && kind = client }", None), Some(false));
+    assert_eq!(test("{ traceDuration > 1s || kind = server }", None), Some(true));
+    assert_eq!(
+        test(
+            "{ traceDuration > 1s && rootName = \"GET /\" && rootServiceName = nil }",
+            Some(&facts)
+        ),
+        Some(true)
+    );
+    assert!(Query::parse("{ !(trace:rootService = \"x\") }").expect("parses").needs_trace());
+}
+
+#[test]
+fn errors_name_the_place_and_what_is_expected() {
+    check_error(
+        "{ name = }",
+        "line 1, column 10: `}` is not expected here, expected a field or a value or `(`",
+    );
+    check_error(
+        "{ .a = 1",
+        "line 1, column 9: the end of the query is not expected here, expected `}` or an operator",
+    );
+    check_error(
+        "name = 1",
+        "line 1, column 1: a metrics or scalar query is not supported, expected `{`",
+    );
+    check_error(
+        "{\n  foo = 1 }",
+        "line 2, column 3: `foo` is unknown, expected an intrinsic or `span.` `resource.` or `.` before the name of an attribute or quotes around text",
+    );
+    check_error("{ .a = \"x }", "line 1, column 8: text has no end, expected a closing quote");
+    check_error(
+        "{ .a =~ \"(\" }",
+        "line 1, column 9: regular expression \"(\" is invalid: error: unclosed group",
+    );
+    check_error(
+        "{ duration > 5parsecs }",
+        "line 1, column 15: `parsecs` is no unit of time, expected ns or us or ms or s or m or h",
+    );
+}
+
+#[test]
+fn what_is_not_supported_is_named() {
+    check_error(
+        "{} | count() > 2",
+        "line 1, column 4: a pipeline (`|`) is not supported, expected the end of the query",
+    );
+    check_error(
+        "{} >> {}",
+        "line 1, column 4: the structural operator `>>` is not supported, expected the end of the query",
+    );
+    check_error(
+        "{} && {}",
+        "line 1, column 4: `&&` between spansets is not supported, expected the end of the query",
+    );
+    check_error(
+        "{ event.name = \"x\" }",
+        "line 1, column 3: attributes of scope `event.` are not supported, expected span. or resource. or instrumentation. or .",
+    );
+    check_error("{ nestedSetParent < 0 }", "line 1, column 3: `nestedSetParent` is not supported");
+}
+
+#[test]
+fn types_are_checked_before_any_span_is_read() {
+    check_error(
+        "{ status = 5 }",
+        "line 1, column 10: `=` compares a status with a number or duration, expected a status",
+    );
+    check_error(
+        "{ status > ok }",
+        "line 1, column 10: `>` has no meaning for a status, expected `=` or `!=`",
+    );
+    check_error(
+        "{ duration }",
+        "line 1, column 1: a number or duration is no condition, expected a comparison",
+    );
+    check_error(
+        "{ name + 1 = 2 }",
+        "line 1, column 8: arithmetic meets text, expected a number or duration",
+    );
+    check_error(
+        "{ duration =~ \"1\" }",
+        "line 1, column 12: a regular expression meets a number or duration, expected text",
+    );
+}
+
+#[test]
+fn depth_and_length_are_limited() {
+    check_error(
+        &format!("{{ {}true{} }}", "(".repeat(101), ")".repeat(101)),
+        "line 1, column 104: nested more than 100 deep",
+    );
+    check_error(
+        &format!("{{ {}1 = 1 }}", "1 + ".repeat(200)),
+        "line 1, column 405: more than 100 operators in a row",
+    );
+    let long = format!("{{ {}true }}", "true || ".repeat(10_000));
+    check(&long, true);
+    assert!(Query::parse(&" ".repeat(Query::BYTES_MAX + 1)).is_err());
+}
+
+#[test]
+fn conditions_are_what_every_match_meets() {
+    let query = r#"{ resource.service.name = "cart" && 100ms < duration && status = error && .http.status_code = 5
+              && (name = "a" || name = "b") && span.x = "y" && duration < 1.5 && kind != server }"#;
+    let conditions = Query::parse(query).expect("parses").conditions();
+    let expected = [
+        SpanCondition::Service("cart".to_owned()),
+        SpanCondition::DurationMin(100_000_000),
+        SpanCondition::Status(StatusCode::Error),
+        SpanCondition::SpanAttribute("x".to_owned(), "y".into()),
+        SpanCondition::DurationMax(2),
+    ];
+    assert_eq!(conditions, expected);
+}
+
+#[test]
+fn only_what_is_read_is_fetched() {
+    let fields = |query: &str| Query::parse(query).expect("parses").fields();
+    assert_eq!(fields(r#"{ name = "a" && resource.service.name = "b" }"#), SpanFields::default());
+    assert!(fields("{ span.a = 1 }").attributes);
+    assert!(fields("{ !(1 = resource.a) }").resource);
+}
