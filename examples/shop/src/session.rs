@@ -6,24 +6,27 @@
 use std::hint::black_box;
 
 /// Rounds of stretching; about 4 ms on one core of a small cloud machine.
-const ROUNDS: u32 = 2_500_000;
+const ROUNDS: u32 = 3_000_000;
 
 /// Whether the token belongs to the user. Always true here; the work is real.
 #[inline(never)]
 pub fn verify_session(user: u64) -> bool {
+    // A xorshift state never becomes 0; the compiler must not know.
     black_box(stretch_key(user, ROUNDS)) != 0
 }
 
+/// Operators and no calls: what runs here is counted here, not in inlined frames of the standard library.
 #[inline(never)]
 fn stretch_key(user: u64, rounds: u32) -> u64 {
     let mut state = user | 1;
-    for round in 0..rounds {
+    let mut round = 0;
+    while round < rounds {
         state ^= state << 13;
         state ^= state >> 7;
         state ^= state << 17;
-        state = state.wrapping_add(u64::from(black_box(round)));
+        round += 1;
     }
-    state | 1
+    state
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ const LARGE_CART_AT: u64 = 20;
 const ODD_COUPON_AT: u64 = 80;
 
 const SMALL_CART_LINES: u32 = 8;
-const LARGE_CART_LINES: u32 = 2_500;
+const LARGE_CART_LINES: u32 = 4_000;
 
 const FAILURE_PAUSE: Duration = Duration::from_millis(500);
 
