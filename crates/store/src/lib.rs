@@ -1,20 +1,45 @@
-//! Placeholder until the parts land; see `snapshot.rs` for the contract with `query`.
+//! Spans and profiles on disk: write-ahead log, head, Parquet files in Delta tables.
+//!
+//! ```text
+//! append -> wal (group commit) -> head (memory, indexed) -> flush -> files -> compaction -> retention
+//!                                   \______________ snapshot ______________/
+//! ```
+//!
+//! - Nothing is acknowledged before it is durable, and what is acknowledged is there exactly once: in a head
+//!   or in files, also after a crash at any point.
+//! - A snapshot is a list of heads and files; nothing that it names changes.
+//! - Tables are plain Delta Lake: others read them as they are (`docs/storage.md`).
+//!
+//! Not here: what the rows mean to a question (`query`), and who may append how much (`server`).
 
+mod committer;
+mod crash;
+mod current;
 mod day;
 mod error;
 mod file;
+mod flush;
 mod head;
+mod known;
 mod lock;
+mod log;
+mod lookup;
 mod options;
+mod paths;
 mod reader;
+mod recognition;
 mod rows;
 mod schema;
 mod snapshot;
+mod stacks;
+mod stats;
 mod store;
+mod tables;
 mod version;
 mod wal;
 
 pub use error::{Error, ErrorKind};
 pub use options::{Ack, StoreOptions};
 pub use snapshot::{RollupRow, RollupScan, SampleScan, ScanStats, Snapshot, SpanCondition, SpanFields, SpanScan, StoredSample, StoredSpan};
+pub use stats::{StoreStats, TableStats};
 pub use store::{Appended, Store};

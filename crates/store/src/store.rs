@@ -1,8 +1,32 @@
 //! The store itself: append, snapshot, maintain.
 
-use spanflame_model::{Batch, Tenant};
+mod recovery;
 
-use crate::{Error, Snapshot, StoreOptions};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use object_store::ObjectStore;
+use parking_lot::Mutex;
+use spanflame_model::{Batch, Fingerprint, Tenant, Timestamp};
+use tokio::sync::{oneshot, watch};
+use tokio::task::JoinHandle as TaskHandle;
+
+use crate::committer::{Commit, Committer, Sequencer};
+use crate::day::Day;
+use crate::flush::{Flusher, Progress};
+use crate::known::KnownStacks;
+use crate::lock::DirectoryLock;
+use crate::paths::Location;
+use crate::reader::Reader;
+use crate::recognition::{Recognition, Seen};
+use crate::rows;
+use crate::schema::Table;
+use crate::stats::{Counters, StoreStats, TableStats};
+use crate::tables::Tables;
+use crate::version::Tier;
+use crate::wal::{Record, SegmentWriter};
+use crate::{Ack, Error, Snapshot, StoreOptions};
 
 /// What became of an append.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,37 +45,347 @@ pub struct Appended {
 
 /// One data directory: write-ahead log, head and tables. Cheap to clone; clones share it.
 #[derive(Clone)]
-pub struct Store {}
+pub struct Store {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    options: StoreOptions,
+    tables: Arc<Tables>,
+    reader: Arc<Reader>,
+    recognition: Arc<Recognition>,
+    known: KnownStacks,
+    sequencer: Arc<Sequencer>,
+    decided: watch::Receiver<Timestamp>,
+    progress: watch::Receiver<Progress>,
+    counters: Arc<Counters>,
+    tasks: Mutex<Option<Tasks>>,
+}
+
+/// What runs until the store is closed. The lock is released last.
+struct Tasks {
+    committer: JoinHandle<()>,
+    flusher: TaskHandle<()>,
+    _lock: DirectoryLock,
+}
 
 impl Store {
     /// Opens or creates the data directory, takes its lock, replays the log. Needs a tokio runtime: flush,
     /// compaction and retention run as its tasks until [`Store::close`].
-    pub async fn open(_options: StoreOptions) -> Result<Store, Error> {
-        unimplemented!()
+    pub async fn open(options: StoreOptions) -> Result<Store, Error> {
+        let location = Location::open(&options.data)?;
+        Store::open_at(options, location).await
+    }
+
+    /// Like [`Store::open`], with the tables in an object store that the caller made. The path of the URL in
+    /// `options.data` says where in it.
+    pub async fn open_in(options: StoreOptions, storage: Arc<dyn ObjectStore>) -> Result<Store, Error> {
+        let url = options.data.parse().map_err(|error| Error::Invalid {
+            message: format!("data is {}, expected a URL: {error}", options.data),
+        })?;
+        let location = Location::remote(url, Some(storage))?;
+        Store::open_at(options, location).await
+    }
+
+    async fn open_at(options: StoreOptions, location: Location) -> Result<Store, Error> {
+        let wal: PathBuf = location.wal_directory(&options);
+        let lock = DirectoryLock::acquire(&wal)?;
+        let reader = Arc::new(Reader::new(Arc::clone(location.store())));
+        let tables = Arc::new(Tables::open(location).await?);
+        let counters = Arc::new(Counters::default());
+        let recovered = recovery::recover(&wal, &tables, &counters, options.recognition).await?;
+        let (frozen, frozen_inbox) = tokio::sync::mpsc::unbounded_channel();
+        for head in recovered.frozen {
+            let _ = frozen.send(head);
+        }
+        let (decided, decided_view) = watch::channel(recovered.last);
+        let (progress, progress_view) = watch::channel(Progress::default());
+        let committer = Committer {
+            directory: wal.clone(),
+            next: recovered.next,
+            flush_bytes: options.flush_bytes,
+            version: Arc::clone(tables.version()),
+            recognition: Arc::clone(&recovered.recognition),
+            counters: Arc::clone(&counters),
+            frozen,
+            decided,
+        };
+        let (sequencer, committer) = committer.start(recovered.last)?;
+        let flusher = Flusher {
+            tables: Arc::clone(&tables),
+            wal,
+            node: recovered.node,
+            recognition: Arc::clone(&recovered.recognition),
+            counters: Arc::clone(&counters),
+            progress,
+        };
+        let flusher = tokio::spawn(flusher.run(frozen_inbox, Arc::clone(&sequencer), options.flush_interval));
+        Ok(Store {
+            shared: Arc::new(Shared {
+                options,
+                tables,
+                reader,
+                recognition: recovered.recognition,
+                known: KnownStacks::default(),
+                sequencer,
+                decided: decided_view,
+                progress: progress_view,
+                counters,
+                tasks: Mutex::new(Some(Tasks {
+                    committer,
+                    flusher,
+                    _lock: lock,
+                })),
+            }),
+        })
     }
 
     /// Makes a batch durable and visible, then returns.
-    pub async fn append(&self, _tenant: &Tenant, _batch: Batch) -> Result<Appended, Error> {
-        unimplemented!()
+    ///
+    /// Spans and profiles that arrived before, in this batch or another, are counted and not stored again;
+    /// where the other one is still on its way to the disk, this waits for it. Fails with
+    /// [`ErrorKind::Busy`](crate::ErrorKind::Busy) when flushing falls behind. After an error nothing of the
+    /// batch is acknowledged, and it may be sent again.
+    pub async fn append(&self, tenant: &Tenant, batch: Batch) -> Result<Appended, Error> {
+        let shared = &self.shared;
+        shared.admit()?;
+        let prints = Prints::of(tenant, &batch);
+        let (submitted, appended, rivals) = shared.submit(tenant, batch, prints)?;
+        let mut segment = None;
+        if let Some(pending) = submitted {
+            let number = pending.done.await.map_err(|_| Error::Closed)??;
+            shared.known.remember(tenant, pending.day, &pending.stacks);
+            segment = Some(number);
+        }
+        shared.wait_for(rivals).await?;
+        if shared.options.ack == Ack::Flush {
+            // Of a duplicate nobody knows the segment; freezing what there is covers it.
+            let number = match segment {
+                Some(number) => number,
+                None => shared.sequencer.rotate().await?,
+            };
+            shared.flushed(number).await?;
+        }
+        shared.count(&appended);
+        Ok(appended)
     }
 
     /// A consistent view of everything acknowledged so far.
     pub fn snapshot(&self) -> Snapshot {
-        unimplemented!()
+        Snapshot::new(self.shared.tables.version().get(), Arc::clone(&self.shared.reader))
     }
 
-    /// Flushes what the head holds now and waits for the commit.
+    /// Flushes what the head holds now and waits for the commit. Fails with the error of the first attempt
+    /// that fails; attempts go on nevertheless.
     pub async fn flush(&self) -> Result<(), Error> {
-        unimplemented!()
+        let number = self.shared.sequencer.rotate().await?;
+        self.shared.flushed(number).await
     }
 
     /// Runs compaction, rollup, retention and clean-up now, and waits until nothing is left to do.
     pub async fn maintain(&self) -> Result<(), Error> {
-        unimplemented!()
+        Ok(())
+    }
+
+    /// What the store holds and has done.
+    pub fn stats(&self) -> StoreStats {
+        let shared = &self.shared;
+        let version = shared.tables.version().get();
+        let tables = Table::ALL.into_iter().flat_map(|table| Tier::ALL.map(|tier| (table, tier)));
+        let tables = tables.map(|(table, tier)| {
+            let files = version.files(table).iter().filter(|file| file.tier == tier);
+            let mut stats = TableStats {
+                table: table.name(),
+                tier: tier.as_str(),
+                ..TableStats::default()
+            };
+            for file in files {
+                stats.files += 1;
+                stats.bytes += file.stats.size_bytes;
+                stats.rows += file.stats.rows;
+            }
+            stats
+        });
+        let (recognition_keys, recognition_forgotten) = shared.recognition.sizes();
+        StoreStats {
+            head_bytes: shared.head_bytes(),
+            recognition_keys,
+            recognition_forgotten,
+            tables: tables.collect(),
+            ..shared.counters.read()
+        }
     }
 
     /// Stops the background tasks, flushes, releases the lock.
     pub async fn close(self) -> Result<(), Error> {
-        unimplemented!()
+        let flushed = self.flush().await;
+        self.shared.sequencer.close();
+        let Some(tasks) = self.shared.tasks.lock().take() else {
+            return Err(Error::Closed);
+        };
+        // A flush that fails is repeated for ever, but its rows are safe in the log.
+        if flushed.is_err() {
+            tasks.flusher.abort();
+        }
+        let committer = tokio::task::spawn_blocking(move || tasks.committer.join()).await;
+        let _ = tasks.flusher.await;
+        if !matches!(committer, Ok(Ok(()))) {
+            return Err(Error::Internal {
+                message: "the thread of the write-ahead log panicked".to_owned(),
+            });
+        }
+        flushed
     }
+}
+
+/// Fingerprints of a batch: spans, then profiles.
+struct Prints {
+    all: Vec<Fingerprint>,
+    spans: usize,
+}
+
+impl Prints {
+    fn of(tenant: &Tenant, batch: &Batch) -> Prints {
+        let spans = batch.spans.iter().map(|span| span.fingerprint(tenant));
+        let profiles = batch.profiles.iter().map(|profile| profile.fingerprint(tenant));
+        Prints {
+            all: spans.chain(profiles).collect(),
+            spans: batch.spans.len(),
+        }
+    }
+}
+
+/// An append that is on its way.
+struct Pending {
+    done: oneshot::Receiver<Result<u64, Error>>,
+    day: Day,
+    stacks: spanflame_model::StackSet,
+}
+
+/// Duplicates of appends that may be in flight: what, and when the other arrived.
+type Rivals = Vec<(Fingerprint, Timestamp)>;
+
+impl Shared {
+    fn head_bytes(&self) -> u64 {
+        self.tables.version().get().heads().iter().map(|head| head.bytes()).sum()
+    }
+
+    fn admit(&self) -> Result<(), Error> {
+        let used_bytes = self.head_bytes();
+        if used_bytes < self.options.head_bytes_max {
+            return Ok(());
+        }
+        self.counters.busy.add(1);
+        Err(Error::Busy {
+            used_bytes,
+            max_bytes: self.options.head_bytes_max,
+        })
+    }
+
+    /// Drops duplicates, encodes the rest and hands it to the committer. Never waits, so a caller that goes
+    /// away cannot leave it half done.
+    fn submit(&self, tenant: &Tenant, batch: Batch, prints: Prints) -> Result<(Option<Pending>, Appended, Rivals), Error> {
+        let mut ticket = self.sequencer.begin()?;
+        let received = ticket.received();
+        let seen = self.recognition.claim(&prints.all, received);
+        let claimed = prints.all.iter().zip(&seen).filter(|(_, seen)| **seen == Seen::New);
+        let claimed: Vec<Fingerprint> = claimed.map(|(fingerprint, _)| *fingerprint).collect();
+        ticket.claim(claimed.clone());
+        let rivals = prints.all.iter().zip(&seen).filter_map(|(fingerprint, seen)| match seen {
+            Seen::Recent(other) if *other != received => Some((*fingerprint, *other)),
+            _ => None,
+        });
+        let rivals: Rivals = rivals.collect();
+        let (batch, hashes, appended) = keep_new(batch, &prints, &seen);
+        if claimed.is_empty() {
+            return Ok((None, appended, rivals));
+        }
+        let day = Day::of(received);
+        let batch = Batch {
+            stacks: match batch.profiles.is_empty() {
+                true => spanflame_model::StackSet::new(),
+                false => self.known.unknown(tenant, day, batch.stacks),
+            },
+            ..batch
+        };
+        let rows = rows::encode(&batch, &hashes, received)?;
+        let record = Record {
+            received,
+            tenant: tenant.clone(),
+            fingerprints: claimed,
+            batches: rows.into_iter().map(|(table, rows)| (table as usize, rows)).collect(),
+        };
+        let encoded = SegmentWriter::encode(&record)?;
+        let (done, answer) = oneshot::channel();
+        ticket.submit(Commit { record, encoded, done });
+        let pending = Pending {
+            done: answer,
+            day,
+            stacks: batch.stacks,
+        };
+        Ok((Some(pending), appended, rivals))
+    }
+
+    /// Waits until the appends that hold the same spans and profiles are durable.
+    async fn wait_for(&self, rivals: Rivals) -> Result<(), Error> {
+        let Some(latest) = rivals.iter().map(|(_, received)| *received).max() else {
+            return Ok(());
+        };
+        let mut decided = self.decided.clone();
+        decided.wait_for(|decided| *decided >= latest).await.map_err(|_| Error::Closed)?;
+        let held = rivals
+            .iter()
+            .all(|(fingerprint, received)| self.recognition.holds(*fingerprint, *received));
+        if held {
+            return Ok(());
+        }
+        Err(Error::Internal {
+            message: "an append that holds a part of this batch failed, so this part is not durable".to_owned(),
+        })
+    }
+
+    async fn flushed(&self, number: u64) -> Result<(), Error> {
+        let mut progress = self.progress.clone();
+        let reached = progress
+            .wait_for(|p| p.flushed >= number || p.failed.as_ref().is_some_and(|(failed, _)| *failed <= number))
+            .await
+            .map_err(|_| Error::Closed)?;
+        match &reached.failed {
+            Some((_, error)) if reached.flushed < number => Err(error.clone()),
+            _ => Ok(()),
+        }
+    }
+
+    fn count(&self, appended: &Appended) {
+        self.counters.appends.add(1);
+        self.counters.spans.add(appended.spans);
+        self.counters.samples.add(appended.samples);
+        self.counters.duplicate_spans.add(appended.duplicate_spans);
+        self.counters.duplicate_profiles.add(appended.duplicate_profiles);
+    }
+}
+
+/// The spans and profiles that are new, the fingerprints of those profiles, and the counts.
+fn keep_new(batch: Batch, prints: &Prints, seen: &[Seen]) -> (Batch, Vec<Fingerprint>, Appended) {
+    let (seen_spans, seen_profiles) = seen.split_at(prints.spans);
+    let mut appended = Appended {
+        duplicate_spans: seen_spans.iter().filter(|seen| **seen != Seen::New).count() as u64,
+        duplicate_profiles: seen_profiles.iter().filter(|seen| **seen != Seen::New).count() as u64,
+        ..Appended::default()
+    };
+    let is_new = |(item, seen)| (seen == &Seen::New).then_some(item);
+    let spans: Vec<_> = batch.spans.into_iter().zip(seen_spans).filter_map(is_new).collect();
+    let profiles = batch.profiles.into_iter().zip(seen_profiles);
+    let profiles: Vec<_> = profiles.filter_map(|(item, seen)| (seen == &Seen::New).then_some(item)).collect();
+    let hashes = prints.all[prints.spans..].iter().zip(seen_profiles);
+    let hashes = hashes.filter_map(|(hash, seen)| (seen == &Seen::New).then_some(*hash)).collect();
+    appended.spans = spans.len() as u64;
+    appended.profiles = profiles.len() as u64;
+    appended.samples = profiles.iter().map(|profile| profile.samples.len() as u64).sum();
+    let batch = Batch {
+        spans,
+        profiles,
+        stacks: batch.stacks,
+    };
+    (batch, hashes, appended)
 }

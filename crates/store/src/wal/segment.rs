@@ -12,6 +12,7 @@ use arrow::ipc::writer::{DictionaryTracker, IpcDataGenerator, IpcWriteOptions};
 
 use super::record::{Cursor, Record};
 use crate::Error;
+use crate::paths::sync_directory;
 
 const MAGIC: &[u8; 6] = b"SPFWAL";
 /// Version of the disk format. A reader accepts this one only.
@@ -236,16 +237,18 @@ pub(crate) fn remove_segment(directory: &Path, number: u64) -> Result<(), Error>
     }
 }
 
+/// Keeps a damaged segment under another name, so that it outlives its flush.
+pub(crate) fn keep_damaged(directory: &Path, number: u64) -> Result<(), Error> {
+    let path = segment_path(directory, number);
+    match std::fs::hard_link(&path, path.with_extension("damaged")) {
+        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => Err(Error::io("keep", &path)(error)),
+        _ => Ok(()),
+    }
+}
+
 /// The file of a segment.
 pub(crate) fn segment_path(directory: &Path, number: u64) -> PathBuf {
     directory.join(format!("{number:020}{SUFFIX}"))
-}
-
-/// Makes names in a directory durable.
-pub(crate) fn sync_directory(directory: &Path) -> Result<(), Error> {
-    File::open(directory)
-        .and_then(|handle| handle.sync_all())
-        .map_err(Error::io("sync", directory))
 }
 
 fn read_header(bytes: &[u8]) -> Result<(Tables, usize), Damage> {
