@@ -7,11 +7,12 @@ use axum::Router;
 use axum::extract::Request;
 use axum::middleware::{self, Next};
 use axum::response::Response;
-use opentelemetry::global;
-use opentelemetry_sdk::propagation::TraceContextPropagator;
+use spanflame_sdk::Sdk;
 use tokio::net::TcpListener;
 use tokio::runtime::Builder;
+use tracing::level_filters::LevelFilter;
 use tracing::{Instrument, info_span};
+use tracing_subscriber::prelude::*;
 
 use crate::flags::Flags;
 use crate::trace_context;
@@ -40,8 +41,15 @@ pub fn run(name: &'static str, routes: impl FnOnce(&Flags) -> Result<Router, Str
 }
 
 async fn serve(name: &'static str, routes: Router, flags: &Flags) -> Result<(), Box<dyn Error>> {
-    let _ = (name, SAMPLE_RATE_HZ, flags.require("--otlp")?);
-    global::set_text_map_propagator(TraceContextPropagator::new());
+    let spanflame = Sdk::builder(name)
+        .endpoint(flags.require("--otlp")?)
+        .rate_hz(SAMPLE_RATE_HZ)
+        .with_traces()
+        .start()?;
+    tracing_subscriber::registry()
+        .with(LevelFilter::INFO)
+        .with(spanflame.layer())
+        .init();
     let listener = TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0))).await?;
     announce(flags.require("--ready-file")?, listener.local_addr()?)?;
     axum::serve(listener, routes.layer(middleware::from_fn(in_server_span)))
