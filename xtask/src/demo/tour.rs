@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::ask::Ask;
 use super::record::Record;
-use super::verdict::slow_span;
+use super::verdict::shown_span;
 use crate::Failure;
 
 /// Runs the commands a user would type, and shows them.
@@ -18,13 +18,13 @@ pub(super) fn show(ask: &Ask, records: &[Record], since_unix_nano: u128) -> Resu
         .ok_or("no request was answered")?;
     println!("\nOne of them, where its time went:");
     ask.show(&["why", &slowest.trace_id])?;
-    let trace = ask.json(&["why", &slowest.trace_id])?.unwrap_or(Value::Null);
-    if let Some(span) = slow_span(&trace) {
+    let answer = ask.json(&["why", &slowest.trace_id])?.unwrap_or(Value::Null);
+    if let Some(span) = shown_span(&answer) {
         println!("\nIts slow span, and what the code was doing in it:");
         ask.show(&["why", &format!("{}/{}", slowest.trace_id, span.span_id)])?;
     }
     println!("\nAll requests together point elsewhere, to what every request pays for:");
-    ask.show(&["profile", "{}", "--start", &since])
+    ask.show(&["profile", "{ }", "--start", &since, "--rows", "10"])
 }
 
 /// Requests as the user of the shop sees them.

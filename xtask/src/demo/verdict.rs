@@ -49,7 +49,7 @@ const CAUSES: [Cause; 2] = [
 /// What all requests share and the aggregate shows.
 const SHARED_FUNCTION: &str = "stretch_key";
 
-/// The span of a trace that used most CPU itself.
+/// The span that `why` chose of a trace.
 pub(super) struct SlowSpan {
     pub(super) span_id: String,
     service: String,
@@ -181,7 +181,7 @@ fn ordinary_beside_slow(records: &[Record]) -> Vec<&Record> {
 
 /// All requests together name what they share.
 fn aggregate(ask: &Ask, since_unix_nano: u128) -> Result<Row, Failure> {
-    let profile = ask.json(&["profile", "{}", "--start", &since_unix_nano.to_string()])?;
+    let profile = ask.json(&["profile", "{ }", "--start", &since_unix_nano.to_string()])?;
     let hottest = profile.as_ref().and_then(ask::hottest);
     let good = hottest
         .as_ref()
@@ -197,36 +197,31 @@ fn aggregate(ask: &Ask, since_unix_nano: u128) -> Result<Row, Failure> {
     })
 }
 
-/// The span of a trace with most CPU, and its hottest function; `None` if the trace has no samples.
+/// What `why` shows first for a trace: a span and the hottest function of its own samples; `None` if the span has none.
 fn explain(ask: &Ask, trace_id: &str) -> Result<Option<(SlowSpan, Hottest)>, Failure> {
-    let Some(trace) = ask.json(&["why", trace_id])? else {
+    let Some(answer) = ask.json(&["why", trace_id])? else {
         return Ok(None);
     };
-    let Some(span) = slow_span(&trace) else { return Ok(None) };
-    let profile = ask.json(&["profile", "--span", &format!("{trace_id}/{}", span.span_id)])?;
-    Ok(profile.as_ref().and_then(ask::hottest).map(|hottest| (span, hottest)))
+    let profile = &answer["profiles"][0];
+    let own = profile["scope"] == "span";
+    let hottest = ask::hottest(profile).filter(|_| own);
+    Ok(shown_span(&answer).zip(hottest))
 }
 
 fn trace_profile(ask: &Ask, trace_id: &str) -> Result<Option<Value>, Failure> {
     ask.json(&["profile", "--trace", trace_id])
 }
 
-/// The span with most CPU of its own in a trace's answer.
-pub(super) fn slow_span(trace: &Value) -> Option<SlowSpan> {
-    let spans = trace["spans"].as_array()?;
-    let cpu = |span: &Value| {
-        let types = span["profiles"].as_object();
-        types
-            .into_iter()
-            .flatten()
-            .filter(|(name, _)| name.contains(":cpu:"))
-            .filter_map(|(_, sum)| sum["samples"].as_u64())
-            .sum::<u64>()
-    };
-    let span = spans.iter().filter(|span| cpu(span) > 0).max_by_key(|span| cpu(span))?;
+/// The span that an answer of `why` is about.
+pub(super) fn shown_span(answer: &Value) -> Option<SlowSpan> {
+    let span_id = answer["span_id"].as_str()?;
+    let span = answer["trace"]["spans"]
+        .as_array()?
+        .iter()
+        .find(|span| span["span_id"] == span_id)?;
     let text = |name: &str| span[name].as_str().unwrap_or_default().to_owned();
     Some(SlowSpan {
-        span_id: text("span_id"),
+        span_id: span_id.to_owned(),
         service: text("service"),
         name: text("name"),
     })
@@ -255,12 +250,12 @@ mod tests {
     }
 
     #[test]
-    fn the_slow_span_is_the_one_with_most_cpu_not_the_longest() {
-        let trace = json!({ "spans": [
-            { "span_id": "a", "service": "frontend", "name": "GET /checkout", "duration_ns": 900 },
-            { "span_id": "b", "service": "cart", "name": "render cart", "duration_ns": 500,
-              "profiles": { "process_cpu:cpu:nanoseconds:cpu:nanoseconds": { "samples": 48, "value": 480 } } },
-        ] });
-        assert_eq!(slow_span(&trace).map(|span| span.name), Some("render cart".to_owned()));
+    fn the_span_that_why_chose_is_found_in_the_trace() {
+        let answer = json!({ "span_id": "b", "trace": { "spans": [
+            { "span_id": "a", "service": "frontend", "name": "GET /checkout" },
+            { "span_id": "b", "service": "cart", "name": "render cart" },
+        ] } });
+        assert_eq!(shown_span(&answer).map(|span| span.name), Some("render cart".to_owned()));
+        assert!(shown_span(&json!({ "span_id": null, "trace": { "spans": [] } })).is_none());
     }
 }
