@@ -1,10 +1,7 @@
 //! What a user is shown: from the slowest requests to the functions that made one slow.
 
-use serde_json::Value;
-
 use super::ask::Ask;
 use super::record::Record;
-use super::verdict::shown_span;
 use crate::Failure;
 
 /// Runs the commands a user would type, and shows them.
@@ -16,13 +13,8 @@ pub(super) fn show(ask: &Ask, records: &[Record], since_unix_nano: u128) -> Resu
         .iter()
         .max_by_key(|record| record.latency_ms)
         .ok_or("no request was answered")?;
-    println!("\nOne of them, where its time went:");
+    println!("\nOne of them, where its time went, and what the code was doing in its slow span:");
     ask.show(&["why", &slowest.trace_id])?;
-    let answer = ask.json(&["why", &slowest.trace_id])?.unwrap_or(Value::Null);
-    if let Some(span) = shown_span(&answer) {
-        println!("\nIts slow span, and what the code was doing in it:");
-        ask.show(&["why", &format!("{}/{}", slowest.trace_id, span.span_id)])?;
-    }
     println!("\nAll requests together point elsewhere, to what every request pays for:");
     ask.show(&["profile", "{ }", "--start", &since, "--rows", "10"])
 }

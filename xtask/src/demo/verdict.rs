@@ -50,8 +50,7 @@ const CAUSES: [Cause; 2] = [
 const SHARED_FUNCTION: &str = "stretch_key";
 
 /// The span that `why` chose of a trace.
-pub(super) struct SlowSpan {
-    pub(super) span_id: String,
+struct SlowSpan {
     service: String,
     name: String,
 }
@@ -213,7 +212,7 @@ fn trace_profile(ask: &Ask, trace_id: &str) -> Result<Option<Value>, Failure> {
 }
 
 /// The span that an answer of `why` is about.
-pub(super) fn shown_span(answer: &Value) -> Option<SlowSpan> {
+fn shown_span(answer: &Value) -> Option<SlowSpan> {
     let span_id = answer["span_id"].as_str()?;
     let span = answer["trace"]["spans"]
         .as_array()?
