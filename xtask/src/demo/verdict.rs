@@ -220,7 +220,6 @@ fn shown_span(answer: &Value) -> Option<SlowSpan> {
         .find(|span| span["span_id"] == span_id)?;
     let text = |name: &str| span[name].as_str().unwrap_or_default().to_owned();
     Some(SlowSpan {
-        span_id: span_id.to_owned(),
         service: text("service"),
         name: text("name"),
     })
