@@ -65,7 +65,7 @@ mod tests {
 
     #[test]
     fn names_that_are_paths_are_refused() {
-        for bad in ["", ".", "..", "a/b", "a b", "é", &"x".repeat(151)] {
+        for bad in ["", ".", "..", "a/b", "a b", "\u{e9}", &"x".repeat(151)] {
             assert!(bad.parse::<Tenant>().is_err(), "{bad:?}");
         }
         assert_eq!("team-a.(1)".parse::<Tenant>().expect("valid").as_str(), "team-a.(1)");
