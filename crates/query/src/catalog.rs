@@ -24,9 +24,9 @@ pub struct Service {
     pub errors: u64,
     /// Requests by duration; `None` without requests.
     pub duration: Option<Quantiles>,
-    /// Observations of its profiles in the range.
+    /// Observations of its CPU profiles in the range.
     pub samples: u64,
-    /// Observations that name a span or a trace.
+    /// Those of them that name a span or a trace.
     pub linked_samples: u64,
     /// CPU time in nanoseconds.
     pub cpu_ns: i64,

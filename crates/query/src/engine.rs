@@ -1,15 +1,15 @@
 //! Fetches what a question needs from a snapshot, and hands it to the function that answers.
 
+mod catalog;
 mod fetch;
 mod profile;
+mod search;
 
-use spanflame_model::{ProfileType, Timestamp};
+use spanflame_model::Timestamp;
 use spanflame_store::Snapshot;
 
-use crate::catalog::{CatalogRequest, Service, TypeInfo};
 use crate::links::TraceIndex;
 use crate::reasons::Clock;
-use crate::search::{SearchAnswer, SearchRequest};
 use crate::{Error, Trace, TraceRequest};
 
 /// Answers questions about one snapshot.
@@ -47,37 +47,4 @@ impl Engine {
         data.check_known(&TraceIndex::new(request.trace_id, &[]), None)?;
         Ok(data.to_trace())
     }
-
-    /// Spans by TraceQL.
-    pub async fn search(&self, _request: &SearchRequest) -> Result<SearchAnswer, Error> {
-        todo(self)
-    }
-
-    /// Services by name.
-    pub async fn services(&self, _request: &CatalogRequest) -> Result<Vec<Service>, Error> {
-        todo(self)
-    }
-
-    /// Profile types by name.
-    pub async fn profile_types(&self, _request: &CatalogRequest) -> Result<Vec<TypeInfo>, Error> {
-        todo(self)
-    }
-
-    /// Names of the labels that profiles carry, in order.
-    pub async fn label_names(&self, _request: &CatalogRequest) -> Result<Vec<String>, Error> {
-        todo(self)
-    }
-
-    /// Values of a label, in order.
-    pub async fn label_values(&self, _request: &CatalogRequest, _name: &str) -> Result<Vec<String>, Error> {
-        todo(self)
-    }
-}
-
-fn todo<T>(engine: &Engine) -> Result<T, Error> {
-    let _ = (&engine.snapshot, ProfileType::cpu());
-    Err(Error::Invalid {
-        field: "question",
-        message: "this question has no answer yet".to_owned(),
-    })
 }

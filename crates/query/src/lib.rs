@@ -20,6 +20,7 @@ mod trace;
 mod tree;
 mod window;
 
+pub mod stats;
 pub mod traceql;
 
 pub use catalog::{CatalogRequest, Quantiles, Service, TypeInfo};

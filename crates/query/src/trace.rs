@@ -8,6 +8,7 @@ use spanflame_store::{StoredSample, StoredSpan};
 use crate::gather::Gather;
 use crate::links::{Owner, TraceIndex};
 use crate::measure::{Measure, TypeSelector};
+use crate::traceql::TraceFacts;
 
 /// Which trace to show.
 #[derive(Clone, Debug)]
@@ -97,6 +98,18 @@ impl TraceData {
             complete: roots == 1 && !spans.iter().any(|span| span.parent_missing),
             spans,
             unassigned,
+        }
+    }
+
+    /// What a query may ask about the trace.
+    pub(crate) fn facts(&self) -> TraceFacts {
+        let root = self.spans.iter().filter(|stored| stored.span.parent_span_id.is_none());
+        let root = root.min_by_key(|stored| (stored.span.start, stored.span.span_id));
+        let range = self.spans.iter().map(|stored| stored.span.range()).reduce(TimeRange::cover);
+        TraceFacts {
+            duration_ns: range.map_or(0, TimeRange::duration_ns),
+            root_name: root.map(|stored| stored.span.name.clone()),
+            root_service: root.map(|stored| stored.span.resource.service().to_owned()),
         }
     }
 

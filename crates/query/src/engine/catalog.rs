@@ -1,0 +1,186 @@
+//! Fetching for catalogs.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use spanflame_model::{Link, ProfileInfo, ProfileType, Span, SpanKind, StatusCode};
+use spanflame_store::{SampleScan, SpanFields, SpanScan, StoredSample};
+
+use super::Engine;
+use super::fetch::check_tenants;
+use crate::Error;
+use crate::catalog::{CatalogRequest, Service, TypeInfo};
+use crate::measure::{FRACTION_BITS, Measure, TypeSelector};
+use crate::selector::{SERVICE, SERVICE_ALIAS, label, label_text};
+use crate::stats::Durations;
+
+/// The most names or values of one list.
+const LIST_MAX: usize = 100_000;
+
+impl Engine {
+    /// Services that sent spans or profiles, by name.
+    pub async fn services(&self, request: &CatalogRequest) -> Result<Vec<Service>, Error> {
+        let mut counts: BTreeMap<String, Counts> = BTreeMap::new();
+        let scan = SpanScan {
+            tenants: request.tenants.clone(),
+            range: request.range,
+            conditions: Vec::new(),
+            fields: SpanFields::default(),
+            received_before: None,
+        };
+        check_tenants(&request.tenants)?;
+        self.visit_spans(&scan, |stored| {
+            Counts::of(&mut counts, stored.span.resource.service()).add_span(&stored.span);
+            ControlFlow::Continue(())
+        })
+        .await?;
+        let mut recent: Option<(Arc<ProfileInfo>, Option<Measure>)> = None;
+        self.visit_profiles(request, |stored| {
+            if !recent.as_ref().is_some_and(|(info, _)| Arc::ptr_eq(info, &stored.info)) {
+                recent = Some((stored.info.clone(), TypeSelector::Cpu.measure(&stored.info)));
+            }
+            let measure = recent.as_ref().and_then(|(_, measure)| measure.as_ref());
+            Counts::of(&mut counts, stored.info.resource.service()).add_sample(stored, measure, request);
+            ControlFlow::Continue(())
+        })
+        .await?;
+        Ok(counts.into_iter().map(|(name, counts)| counts.finish(name)).collect())
+    }
+
+    /// Profile types by name, CPU by its rule among them.
+    pub async fn profile_types(&self, request: &CatalogRequest) -> Result<Vec<TypeInfo>, Error> {
+        let mut found: BTreeMap<ProfileType, (BTreeSet<String>, u64)> = BTreeMap::new();
+        let mut recent: Option<(Arc<ProfileInfo>, Vec<Measure>)> = None;
+        self.visit_profiles(request, |stored| {
+            if !recent.as_ref().is_some_and(|(info, _)| Arc::ptr_eq(info, &stored.info)) {
+                recent = Some((stored.info.clone(), Measure::all(&stored.info)));
+            }
+            for measure in recent.iter().flat_map(|(_, measures)| measures) {
+                let reading = measure.read(&stored.info, &stored.sample, Some(request.range));
+                let entry = match found.get_mut(&measure.profile_type) {
+                    Some(entry) => entry,
+                    None => found.entry(measure.profile_type.clone()).or_default(),
+                };
+                entry.1 += reading.map_or(0, |reading| reading.samples);
+                if !entry.0.contains(stored.info.resource.service()) {
+                    entry.0.insert(stored.info.resource.service().to_owned());
+                }
+            }
+            ControlFlow::Continue(())
+        })
+        .await?;
+        let info = |(profile_type, (services, samples)): (ProfileType, (BTreeSet<String>, u64))| TypeInfo {
+            profile_type,
+            services: services.into_iter().collect(),
+            samples,
+        };
+        Ok(found.into_iter().map(info).collect())
+    }
+
+    /// Names of the labels that profiles carry, in order.
+    pub async fn label_names(&self, request: &CatalogRequest) -> Result<Vec<String>, Error> {
+        let mut names = BTreeSet::new();
+        self.visit_infos(request, |info| {
+            names.insert(SERVICE.to_owned());
+            let attributes = info.resource.attributes().iter().chain(info.attributes.iter());
+            let labels = attributes.filter(|(name, value)| *name != SERVICE_ALIAS && label_text(value).is_some());
+            names.extend(labels.map(|(name, _)| name.to_owned()));
+            names.len() < LIST_MAX
+        })
+        .await?;
+        Ok(names.into_iter().collect())
+    }
+
+    /// Values of a label, in order; none if no profile carries it.
+    pub async fn label_values(&self, request: &CatalogRequest, name: &str) -> Result<Vec<String>, Error> {
+        let mut values = BTreeSet::new();
+        self.visit_infos(request, |info| {
+            values.extend(label(info, name));
+            values.len() < LIST_MAX
+        })
+        .await?;
+        Ok(values.into_iter().collect())
+    }
+
+    /// Visits what samples share, each of it at least once, as long as `visit` wants more.
+    async fn visit_infos(&self, request: &CatalogRequest, mut visit: impl FnMut(&ProfileInfo) -> bool + Send) -> Result<(), Error> {
+        let mut seen = HashSet::new();
+        let mut recent: Option<Arc<ProfileInfo>> = None;
+        self.visit_profiles(request, |stored| {
+            let is_recent = recent.as_ref().is_some_and(|info| Arc::ptr_eq(info, &stored.info));
+            if is_recent {
+                return ControlFlow::Continue(());
+            }
+            recent = Some(stored.info.clone());
+            match !seen.insert(stored.profile) || visit(&stored.info) {
+                true => ControlFlow::Continue(()),
+                false => ControlFlow::Break(()),
+            }
+        })
+        .await
+    }
+
+    async fn visit_profiles(
+        &self,
+        request: &CatalogRequest,
+        visit: impl FnMut(&StoredSample) -> ControlFlow<()> + Send,
+    ) -> Result<(), Error> {
+        check_tenants(&request.tenants)?;
+        let scan = SampleScan {
+            tenants: request.tenants.clone(),
+            range: request.range,
+            services: None,
+            unlinked_only: false,
+            received_before: None,
+        };
+        self.visit_samples(&scan, visit).await
+    }
+}
+
+/// What is counted of one service.
+struct Counts {
+    service: Service,
+    durations: Durations,
+    /// In units of 2^-32.
+    cpu: i128,
+}
+
+impl Counts {
+    fn of<'a>(counts: &'a mut BTreeMap<String, Counts>, service: &str) -> &'a mut Counts {
+        counts.entry(service.to_owned()).or_insert_with(|| Counts {
+            service: Service::default(),
+            durations: Durations::new(),
+            cpu: 0,
+        })
+    }
+
+    fn add_span(&mut self, span: &Span) {
+        self.service.spans += 1;
+        let enters = matches!(span.kind, SpanKind::Server | SpanKind::Consumer) || span.parent_span_id.is_none();
+        if enters || span.parent_is_remote() == Some(true) {
+            self.service.requests += 1;
+            self.service.errors += u64::from(span.status == StatusCode::Error);
+            self.durations.add(span.duration_ns);
+        }
+    }
+
+    fn add_sample(&mut self, stored: &StoredSample, measure: Option<&Measure>, request: &CatalogRequest) {
+        let Some(reading) = measure.and_then(|measure| measure.read(&stored.info, &stored.sample, Some(request.range))) else {
+            return;
+        };
+        self.cpu += reading.value;
+        self.service.samples += reading.samples;
+        let is_linked = matches!(stored.sample.link, Link::One { .. });
+        self.service.linked_samples += if is_linked { reading.samples } else { 0 };
+    }
+
+    fn finish(self, name: String) -> Service {
+        Service {
+            name,
+            duration: self.durations.quantiles(),
+            cpu_ns: (self.cpu >> FRACTION_BITS).clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64,
+            ..self.service
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Fetching for searches.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::ControlFlow;
+
+use futures::stream::{self, StreamExt, TryStreamExt};
+use spanflame_model::{SpanId, TraceId};
+use spanflame_store::{SpanScan, StoredSpan};
+
+use super::Engine;
+use super::fetch::check_tenants;
+use crate::Error;
+use crate::search::{Cursor, FoundSpan, Ranking, SearchAnswer, SearchRequest};
+use crate::trace::{SpanProfile, TraceData};
+use crate::traceql::TraceFacts;
+
+/// Traces that are looked up at the same time.
+const LOOKUPS: usize = 8;
+/// The most traces that a query about traces may have to look at.
+const TRACES_MAX: usize = 200_000;
+
+impl Engine {
+    /// Spans by TraceQL.
+    pub async fn search(&self, request: &SearchRequest) -> Result<SearchAnswer, Error> {
+        check_tenants(&request.tenants)?;
+        let limit = request.checked_limit()?;
+        let Some(last_received) = self.snapshot.last_received() else {
+            return Ok(SearchAnswer {
+                spans: Vec::new(),
+                matched: 0,
+                next_page: None,
+            });
+        };
+        let cursor = request.cursor(last_received)?;
+        let facts = match request.query.needs_trace() {
+            true => self.facts_of_candidates(request, &cursor).await?,
+            false => HashMap::new(),
+        };
+        let mut ranking = Ranking::new(request.order, limit, &cursor);
+        self.visit_spans(&scan(request, &cursor), |stored| {
+            if request.query.test(&stored.span, facts.get(&stored.span.trace_id)) == Some(true) {
+                ranking.add(stored);
+            }
+            ControlFlow::Continue(())
+        })
+        .await?;
+        let (spans, matched, next_page) = ranking.finish(request, &cursor);
+        Ok(SearchAnswer {
+            spans: self.found(request, spans).await?,
+            matched,
+            next_page,
+        })
+    }
+
+    /// Facts about every trace with a span for which the answer depends on them.
+    async fn facts_of_candidates(&self, request: &SearchRequest, cursor: &Cursor) -> Result<HashMap<TraceId, TraceFacts>, Error> {
+        let mut traces = HashSet::new();
+        self.visit_spans(&scan(request, cursor), |stored| {
+            if request.query.test(&stored.span, None).is_none() {
+                traces.insert(stored.span.trace_id);
+            }
+            match traces.len() > TRACES_MAX {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            }
+        })
+        .await?;
+        if traces.len() > TRACES_MAX {
+            return Err(Error::TooLarge {
+                message: format!(
+                    "the query asks about more than {TRACES_MAX} traces, expected a shorter range or more conditions on spans"
+                ),
+            });
+        }
+        let lookups = traces.into_iter().map(|trace_id| async move {
+            let spans = self.snapshot.trace_spans(&request.tenants, trace_id).await?;
+            let samples = Vec::new();
+            Ok::<_, Error>((trace_id, TraceData { trace_id, spans, samples }.facts()))
+        });
+        stream::iter(lookups).buffer_unordered(LOOKUPS).try_collect().await
+    }
+
+    /// Adds what the traces of found spans tell.
+    async fn found(&self, request: &SearchRequest, spans: Vec<StoredSpan>) -> Result<Vec<FoundSpan>, Error> {
+        let traces: HashSet<TraceId> = spans.iter().map(|stored| stored.span.trace_id).collect();
+        let lookups = traces.into_iter().map(|trace| async move {
+            let data = self.fetch_trace(&request.tenants, trace).await?;
+            Ok::<_, Error>((trace, (data.facts(), data.cpu_by_span())))
+        });
+        let looked_up = stream::iter(lookups).buffer_unordered(LOOKUPS).try_collect();
+        let by_trace: HashMap<TraceId, (TraceFacts, BTreeMap<SpanId, SpanProfile>)> = looked_up.await?;
+        let complete = |stored: StoredSpan| {
+            let known = by_trace.get(&stored.span.trace_id);
+            let cpu = known
+                .and_then(|(_, cpu)| cpu.get(&stored.span.span_id))
+                .filter(|cpu| cpu.samples > 0);
+            FoundSpan {
+                root_name: known.and_then(|(facts, _)| facts.root_name.clone()),
+                root_service: known.and_then(|(facts, _)| facts.root_service.clone()),
+                cpu_ns: cpu.map(|cpu| cpu.value),
+                samples: cpu.map_or(0, |cpu| cpu.samples),
+                stored,
+            }
+        };
+        Ok(spans.into_iter().map(complete).collect())
+    }
+
+    /// Visits the spans of a scan until `visit` breaks.
+    pub(crate) async fn visit_spans(
+        &self,
+        scan: &SpanScan,
+        mut visit: impl FnMut(StoredSpan) -> ControlFlow<()> + Send,
+    ) -> Result<(), Error> {
+        let each = |batch: Vec<StoredSpan>| batch.into_iter().try_for_each(&mut visit);
+        self.snapshot.scan_spans(scan, each).await?;
+        Ok(())
+    }
+}
+
+fn scan(request: &SearchRequest, cursor: &Cursor) -> SpanScan {
+    SpanScan {
+        tenants: request.tenants.clone(),
+        range: cursor.range,
+        conditions: request.query.conditions(),
+        fields: request.query.fields(),
+        received_before: Some(cursor.received_before),
+    }
+}
