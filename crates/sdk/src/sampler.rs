@@ -15,7 +15,7 @@ mod threads;
 mod unwind;
 
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant, SystemTime};
 
 use spanflame_model::{SpanId, Timestamp, TraceId};
@@ -35,6 +35,22 @@ use unwind::UnwindTable;
 const SCAN_INTERVAL: Duration = Duration::from_millis(100);
 /// How long to wait for handlers to leave the last table before it is leaked instead.
 const QUIET_TRIES: u32 = 1000;
+
+/// What the sampling thread can be asked to do between its scans.
+pub(crate) enum Command {
+    /// Look for new threads now, and answer when their timers run.
+    Scan(SyncSender<()>),
+    /// End.
+    Stop,
+}
+
+/// Waits until the calling thread is sampled: a moment, at most one scan interval.
+pub(crate) fn await_scan(commands: &SyncSender<Command>) {
+    let (done, answer) = sync_channel(1);
+    if commands.try_send(Command::Scan(done)).is_ok() {
+        let _ = answer.recv_timeout(SCAN_INTERVAL);
+    }
+}
 
 /// The state of the sampling thread.
 pub(crate) struct Sampler {
@@ -69,12 +85,20 @@ impl Sampler {
         Ok(sampler)
     }
 
-    /// Runs until `stop` is closed, then hands over the last window. Afterwards no timer is left.
-    pub(crate) fn run(mut self, stop: &Receiver<()>, windows: &SyncSender<Outgoing>) {
+    /// Runs until it is told to stop, then hands over the last window. Afterwards no timer is left.
+    pub(crate) fn run(mut self, commands: &Receiver<Command>, windows: &SyncSender<Outgoing>) {
         loop {
-            let stopping = stop.recv_timeout(SCAN_INTERVAL) != Err(RecvTimeoutError::Timeout);
+            let command = commands.recv_timeout(SCAN_INTERVAL);
             self.scan();
             self.drain();
+            let stopping = match command {
+                Ok(Command::Scan(done)) => {
+                    let _ = done.try_send(());
+                    false
+                }
+                Err(RecvTimeoutError::Timeout) => false,
+                Ok(Command::Stop) | Err(RecvTimeoutError::Disconnected) => true,
+            };
             if stopping {
                 self.disarm_all();
             }

@@ -18,6 +18,7 @@ use tracing_subscriber::registry::LookupSpan;
 pub use builder::Builder;
 
 use crate::export::Outgoing;
+use crate::sampler::{self, Command};
 use crate::stats::{Counters, Stats};
 
 /// Whether an [`Sdk`] lives: the signal handler and its tables are one per process.
@@ -32,7 +33,8 @@ const PLUMBING: [&str; 5] = ["h2", "hyper", "tonic", "tower", "opentelemetry"];
 #[must_use = "dropping the Sdk stops it at once"]
 pub struct Sdk {
     provider: SdkTracerProvider,
-    sampler: Option<(SyncSender<()>, JoinHandle<()>)>,
+    sampler: Option<JoinHandle<()>>,
+    commands: SyncSender<Command>,
     exporter: Option<JoinHandle<()>>,
     queue: SyncSender<Outgoing>,
     counters: Arc<Counters>,
@@ -66,6 +68,13 @@ impl Sdk {
         &self.provider
     }
 
+    /// A function that makes the calling thread sampled at once instead of within 100 ms: for
+    /// `on_thread_start` of a runtime whose threads do not live long. Does nothing once the SDK stopped.
+    pub fn thread_hook(&self) -> impl Fn() + Clone + Send + Sync + use<> {
+        let commands = self.commands.clone();
+        move || sampler::await_scan(&commands)
+    }
+
     /// What was counted so far.
     pub fn stats(&self) -> Stats {
         self.counters.stats()
@@ -91,8 +100,8 @@ impl Sdk {
     fn stop(&mut self) {
         // Spans first, samples next, so that both are in the queue before it is told to end.
         let _ = self.provider.shutdown();
-        if let Some((stop, sampler)) = self.sampler.take() {
-            drop(stop);
+        if let Some(sampler) = self.sampler.take() {
+            let _ = self.commands.send(Command::Stop);
             let _ = sampler.join();
         }
         if let Some(exporter) = self.exporter.take() {

@@ -26,6 +26,8 @@ const RATE_HZ_MAX: u32 = 1000;
 const INTERVAL_DEFAULT: Duration = Duration::from_secs(2);
 const INTERVAL_MAX: Duration = Duration::from_secs(60);
 const ENDPOINT_DEFAULT: &str = "http://127.0.0.1:4317";
+/// Threads that may wait for their timer at the same time; others get theirs with the next scan.
+const COMMANDS_MAX: usize = 64;
 /// How long finished spans wait for company.
 const SPAN_DELAY: Duration = Duration::from_millis(500);
 
@@ -144,12 +146,13 @@ impl Builder {
             explain(publishes);
             Exporter::new(target, profiles, exporter_counters).run(&queued);
         })?;
-        let (stop, stopped) = sync_channel(1);
+        let (commands, commanded) = sync_channel(COMMANDS_MAX);
         let windows = queue.clone();
-        let sampler = spawn("spanflame-scan", move || sampler.run(&stopped, &windows))?;
+        let sampler = spawn("spanflame-scan", move || sampler.run(&commanded, &windows))?;
         Ok(Sdk {
             provider: self.provider(&attributes, &queue, &counters),
-            sampler: Some((stop, sampler)),
+            sampler: Some(sampler),
+            commands,
             exporter: Some(exporter),
             queue,
             counters,
