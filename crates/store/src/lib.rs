@@ -29,6 +29,7 @@ mod paths;
 mod reader;
 mod recognition;
 mod rows;
+mod scan;
 mod schema;
 mod snapshot;
 mod stacks;

@@ -1,27 +1,156 @@
 //! Reads table files: metadata and bloom filters are kept in memory, pages are not.
+//!
+//! A file never changes under its name, so what is kept never goes stale; it is dropped by weight. A file
+//! that a snapshot names and that is missing, shorter than it was, or no Parquet is damage, not absence.
+
+mod open;
 
 use std::sync::Arc;
 
 use arrow::record_batch::RecordBatch;
+use futures::future::BoxFuture;
 use futures::stream::BoxStream;
-use object_store::ObjectStore;
+use futures::{FutureExt, StreamExt, TryStreamExt};
+use moka::future::Cache;
+use object_store::path::Path;
+use object_store::{ObjectStore, ObjectStoreExt};
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::{ArrowPredicate, RowFilter, RowSelection};
+use parquet::arrow::async_reader::ParquetRecordBatchStreamBuilder;
+use parquet::errors::ParquetError;
+
+use open::StoredFile;
+pub(crate) use open::{OpenFile, Wanted};
 
 use crate::Error;
+use crate::stacks::StackCache;
 use crate::version::FileEntry;
+
+/// Memory for metadata, page indexes and bloom filters of files.
+const METADATA_BYTES_MAX: u64 = 256 << 20;
+/// Rows that are decoded together.
+const BATCH_ROWS: usize = 8192;
 
 /// The object store with the caches that all snapshots share.
 pub(crate) struct Reader {
-    _store: Arc<dyn ObjectStore>,
+    store: Arc<dyn ObjectStore>,
+    open_files: Cache<Path, Arc<OpenFile>>,
+    pub(crate) stacks: StackCache,
+}
+
+/// Which part of a file to read.
+pub(crate) struct Part {
+    /// Row groups by number, ascending.
+    pub(crate) row_groups: Vec<usize>,
+    /// Rows within these row groups; `None` is all.
+    pub(crate) rows: Option<RowSelection>,
+    /// Names of columns; `None` is all.
+    pub(crate) columns: Option<Vec<&'static str>>,
+    /// Checked in order, each on what the ones before left over.
+    pub(crate) predicates: Vec<Box<dyn ArrowPredicate>>,
 }
 
 impl Reader {
     /// A reader of `store` with empty caches.
     pub(crate) fn new(store: Arc<dyn ObjectStore>) -> Reader {
-        Reader { _store: store }
+        let weight = |_: &Path, file: &Arc<OpenFile>| u32::try_from(file.memory_bytes()).unwrap_or(u32::MAX);
+        Reader {
+            store,
+            open_files: Cache::builder().max_capacity(METADATA_BYTES_MAX).weigher(weight).build(),
+            stacks: StackCache::new(),
+        }
+    }
+
+    /// Metadata, page index and bloom filters of a file, from memory where they are kept.
+    pub(crate) fn open<'a>(&'a self, file: &'a FileEntry) -> BoxFuture<'a, Result<Arc<OpenFile>, Error>> {
+        async move {
+            if let Some(open) = self.open_files.get(&file.path).await {
+                return Ok(open);
+            }
+            let load = OpenFile::load(self.stored(file), file);
+            match self.open_files.try_get_with_by_ref(&file.path, load).await {
+                Ok(open) => Ok(open),
+                Err(source) => Err(self.explain(file, source).await),
+            }
+        }
+        .boxed()
+    }
+
+    /// The rows of a part of a file.
+    pub(crate) async fn read(
+        &self,
+        file: &FileEntry,
+        open: &OpenFile,
+        part: Part,
+    ) -> Result<BoxStream<'static, Result<RecordBatch, Arc<ParquetError>>>, Error> {
+        let schema = open.metadata.parquet_schema();
+        let mut builder = ParquetRecordBatchStreamBuilder::new_with_metadata(self.stored(file), open.metadata.clone())
+            .with_batch_size(BATCH_ROWS)
+            .with_row_groups(part.row_groups);
+        if let Some(columns) = part.columns {
+            builder = builder.with_projection(ProjectionMask::columns(schema, columns));
+        }
+        if let Some(rows) = part.rows {
+            builder = builder.with_row_selection(rows);
+        }
+        if !part.predicates.is_empty() {
+            builder = builder.with_row_filter(RowFilter::new(part.predicates));
+        }
+        match builder.build() {
+            Ok(stream) => Ok(stream.map_err(Arc::new).boxed()),
+            Err(source) => Err(self.explain(file, Arc::new(source)).await),
+        }
     }
 
     /// All rows of a file in its order: the input of a merge.
-    pub(crate) async fn rows(&self, _file: &FileEntry) -> Result<BoxStream<'static, Result<RecordBatch, Error>>, Error> {
-        unimplemented!()
+    pub(crate) async fn rows(self: &Arc<Reader>, file: &FileEntry) -> Result<BoxStream<'static, Result<RecordBatch, Error>>, Error> {
+        let open = self.open(file).await?;
+        let all = Part {
+            row_groups: open.row_groups(),
+            rows: None,
+            columns: None,
+            predicates: Vec::new(),
+        };
+        let rows = self.read(file, &open, all).await?;
+        let (reader, file) = (Arc::clone(self), file.clone());
+        let explained = rows.then(move |rows| {
+            let (reader, file) = (Arc::clone(&reader), file.clone());
+            async move {
+                match rows {
+                    Ok(rows) => Ok(rows),
+                    Err(source) => Err(reader.explain(&file, source).await),
+                }
+            }
+        });
+        Ok(explained.boxed())
+    }
+
+    /// What a failed read means: the medium does not answer, or the file is not what was written.
+    pub(crate) fn explain<'a>(&'a self, file: &'a FileEntry, source: Arc<ParquetError>) -> BoxFuture<'a, Error> {
+        async move {
+            let corrupt = |message: String| Error::Corrupt {
+                file: file.path.to_string(),
+                offset: 0,
+                message,
+            };
+            if !matches!(*source, ParquetError::External(_)) {
+                return corrupt(source.to_string());
+            }
+            let expected = file.stats.size_bytes;
+            match self.store.head(&file.path).await {
+                Err(object_store::Error::NotFound { .. }) => corrupt(format!("the file is missing, expected {expected} bytes")),
+                Ok(meta) if meta.size != expected => corrupt(format!("the file has {} bytes, expected {expected}", meta.size)),
+                _ => Error::Parquet {
+                    action: "read",
+                    file: file.path.to_string(),
+                    source,
+                },
+            }
+        }
+        .boxed()
+    }
+
+    fn stored(&self, file: &FileEntry) -> StoredFile {
+        StoredFile::new(Arc::clone(&self.store), file)
     }
 }

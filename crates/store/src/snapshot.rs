@@ -1,16 +1,23 @@
 //! What can be read: a consistent view of head and files at one instant.
 
+use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use futures::{TryStreamExt, stream};
 use spanflame_model::{
-    Fingerprint, ProfileInfo, ProfileType, Sample, Span, SpanId, SpanKind, StackId, StackSet, StatusCode, Tenant, TimeRange, Timestamp,
-    TraceId, Value,
+    Fingerprint, Link, ProfileInfo, ProfileType, Sample, Span, SpanId, SpanKind, StackId, StackSet, StatusCode, Tenant, TimeRange,
+    Timestamp, TraceId, Value,
 };
 
 use crate::Error;
+use crate::head::{Head, HeadRows, HeadView};
+use crate::lookup::Lookup;
 use crate::reader::Reader;
+use crate::rows::{SampleDecoder, SpanDecoder, Unreadable};
+use crate::schema::{Table, sample, span};
 use crate::version::Version;
+use crate::{scan, stacks};
 
 /// A span with what the store knows about it.
 #[derive(Clone, Debug)]
@@ -155,75 +162,196 @@ pub struct ScanStats {
 /// period of the store.
 #[derive(Clone)]
 pub struct Snapshot {
-    _version: Arc<Version>,
-    _reader: Arc<Reader>,
+    pub(crate) version: Arc<Version>,
+    pub(crate) heads: Vec<HeadView>,
+    pub(crate) reader: Arc<Reader>,
 }
 
 impl Snapshot {
     /// A view of `version` with the rows that its heads hold now.
     pub(crate) fn new(version: Arc<Version>, reader: Arc<Reader>) -> Snapshot {
-        Snapshot {
-            _version: version,
-            _reader: reader,
-        }
+        let heads = version.heads().iter().map(Head::view).collect();
+        Snapshot { version, heads, reader }
     }
 
     /// Every sample received before this is in the rollup; `None` if there is no rollup yet.
     pub fn rollup_until(&self) -> Option<Timestamp> {
-        unimplemented!()
+        self.version.rollup_until()
     }
 
     /// Every span of a trace, by start, then span id; equal spans once.
-    pub async fn trace_spans(&self, _tenants: &[Tenant], _trace: TraceId) -> Result<Vec<StoredSpan>, Error> {
-        unimplemented!()
+    pub async fn trace_spans(&self, tenants: &[Tenant], trace: TraceId) -> Result<Vec<StoredSpan>, Error> {
+        let mut found = Vec::new();
+        let mut decoders = Decoders::new(|tenant| SpanDecoder::new(tenant, SpanFields::ALL));
+        for part in self.heads.iter().flat_map(|head| head.trace_spans(tenants, trace.as_bytes())) {
+            let decoder = decoders.of(&part.batch.tenant);
+            decoder.decode(&part.batch.rows, part.rows, &mut found).map_err(in_head)?;
+        }
+        let lookup = Lookup::ids(Table::Spans, span::TRACE_ID, vec![trace.as_bytes().to_vec()]);
+        let mut batches = lookup.run(self, tenants);
+        while let Some((file, rows)) = batches.try_next().await? {
+            let decoder = decoders.of(&file.tenant);
+            let all = 0..rows.num_rows();
+            decoder
+                .decode(&rows, all, &mut found)
+                .map_err(|error| error.in_file(file.path.as_ref()))?;
+        }
+        found.sort_by_key(|stored| (stored.span.start, stored.span.span_id, stored.received));
+        let mut seen = HashSet::new();
+        found.retain(|stored| seen.insert(stored.span.fingerprint(&stored.tenant)));
+        Ok(found)
     }
 
-    /// Every sample whose link names the trace (candidates included).
-    pub async fn trace_samples(&self, _tenants: &[Tenant], _trace: TraceId) -> Result<Vec<StoredSample>, Error> {
-        unimplemented!()
+    /// Every sample whose link names the trace (candidates included), in no order.
+    pub async fn trace_samples(&self, tenants: &[Tenant], trace: TraceId) -> Result<Vec<StoredSample>, Error> {
+        let heads = self.heads.iter().flat_map(|head| head.trace_samples(tenants, trace.as_bytes()));
+        let lookups = vec![
+            Lookup::ids(Table::Samples, sample::TRACE_ID, vec![trace.as_bytes().to_vec()]),
+            Lookup::containing(Table::Samples, sample::CANDIDATES, vec![trace.to_string()]),
+        ];
+        let named = |link: &Link| match link {
+            Link::One { trace_id, .. } => *trace_id == Some(trace),
+            Link::Candidates { trace_ids, .. } => trace_ids.contains(&trace),
+            Link::None => false,
+        };
+        self.find_samples(tenants, heads.collect(), lookups, |stored| named(&stored.sample.link))
+            .await
     }
 
     /// Every sample that names one of `spans` and no trace, and every one that has one of them among its
-    /// candidates, with a time that overlaps `near`.
-    pub async fn samples_by_span(&self, _tenants: &[Tenant], _spans: &[SpanId], _near: TimeRange) -> Result<Vec<StoredSample>, Error> {
-        unimplemented!()
+    /// candidates, with a time that overlaps `near`; in no order.
+    pub async fn samples_by_span(&self, tenants: &[Tenant], spans: &[SpanId], near: TimeRange) -> Result<Vec<StoredSample>, Error> {
+        let heads = self.heads.iter().flat_map(|head| head.loose_samples(tenants, spans));
+        let ids = spans.iter().map(|span| span.as_bytes().to_vec()).collect();
+        let texts = spans.iter().map(ToString::to_string).collect();
+        let lookups = vec![
+            Lookup::ids(Table::Samples, sample::SPAN_ID, ids)
+                .without(sample::TRACE_ID)
+                .near(near),
+            Lookup::containing(Table::Samples, sample::CANDIDATES, texts).near(near),
+        ];
+        let wanted: HashSet<&SpanId> = spans.iter().collect();
+        let is_wanted = |stored: &StoredSample| {
+            let named = match &stored.sample.link {
+                Link::One { trace_id, span_id, .. } => trace_id.is_none() && span_id.as_ref().is_some_and(|id| wanted.contains(id)),
+                Link::Candidates { span_ids, .. } => span_ids.iter().any(|id| wanted.contains(id)),
+                Link::None => false,
+            };
+            named && overlaps(stored, near)
+        };
+        self.find_samples(tenants, heads.collect(), lookups, is_wanted).await
     }
 
     /// Visits every span that a scan asks for, in no order, in batches, until `visit` breaks.
+    ///
+    /// A span that was sent again after the store's recognition had forgotten it is visited once for each
+    /// file that holds it, until these files are merged.
     pub async fn scan_spans(
         &self,
-        _scan: &SpanScan,
-        _visit: impl FnMut(Vec<StoredSpan>) -> ControlFlow<()> + Send,
+        scan: &SpanScan,
+        visit: impl FnMut(Vec<StoredSpan>) -> ControlFlow<()> + Send,
     ) -> Result<ScanStats, Error> {
-        unimplemented!()
+        scan::run(self, scan.clone(), visit).await
     }
 
     /// Visits every sample that a scan asks for, in no order, in batches, until `visit` breaks.
     pub async fn scan_samples(
         &self,
-        _scan: &SampleScan,
-        _visit: impl FnMut(Vec<StoredSample>) -> ControlFlow<()> + Send,
+        scan: &SampleScan,
+        visit: impl FnMut(Vec<StoredSample>) -> ControlFlow<()> + Send,
     ) -> Result<ScanStats, Error> {
-        unimplemented!()
+        scan::run(self, scan.clone(), visit).await
     }
 
     /// Visits every rollup row that a scan asks for. A minute that the rollup does not hold yet is not there:
     /// the caller scans samples received after [`Snapshot::rollup_until`].
     pub async fn scan_rollup(
         &self,
-        _scan: &RollupScan,
-        _visit: impl FnMut(Vec<RollupRow>) -> ControlFlow<()> + Send,
+        scan: &RollupScan,
+        visit: impl FnMut(Vec<RollupRow>) -> ControlFlow<()> + Send,
     ) -> Result<ScanStats, Error> {
-        unimplemented!()
+        scan::run(self, scan.clone(), visit).await
     }
 
     /// The stacks asked for, with their frames. What is not stored is not there.
-    pub async fn stacks(&self, _tenants: &[Tenant], _ids: &[StackId]) -> Result<StackSet, Error> {
-        unimplemented!()
+    pub async fn stacks(&self, tenants: &[Tenant], ids: &[StackId]) -> Result<StackSet, Error> {
+        stacks::read(self, tenants, ids).await
     }
 
     /// The latest arrival in this view; `None` if it holds nothing.
     pub fn last_received(&self) -> Option<Timestamp> {
-        unimplemented!()
+        let in_files = [Table::Spans, Table::Samples]
+            .into_iter()
+            .flat_map(|table| self.version.files(table));
+        let in_files = in_files.filter_map(|file| Timestamp::from_unix_nanos_signed(file.stats.received_unix_nano.1));
+        in_files.chain(self.heads.iter().filter_map(HeadView::last_received)).max()
     }
+
+    async fn find_samples(
+        &self,
+        tenants: &[Tenant],
+        heads: Vec<HeadRows>,
+        lookups: Vec<Lookup>,
+        is_wanted: impl Fn(&StoredSample) -> bool,
+    ) -> Result<Vec<StoredSample>, Error> {
+        let mut found = Vec::new();
+        let mut decoders = Decoders::new(SampleDecoder::new);
+        for part in heads {
+            let decoder = decoders.of(&part.batch.tenant);
+            decoder.decode(&part.batch.rows, part.rows, &mut found).map_err(in_head)?;
+        }
+        let mut batches = stream::select_all(lookups.iter().map(|lookup| lookup.run(self, tenants)));
+        while let Some((file, rows)) = batches.try_next().await? {
+            let decoder = decoders.of(&file.tenant);
+            let all = 0..rows.num_rows();
+            decoder
+                .decode(&rows, all, &mut found)
+                .map_err(|error| error.in_file(file.path.as_ref()))?;
+        }
+        found.retain(is_wanted);
+        keep_first_arrival(&mut found);
+        Ok(found)
+    }
+}
+
+/// One decoder for each tenant: what rows share must not be shared between tenants.
+struct Decoders<D, F: Fn(Tenant) -> D> {
+    new: F,
+    by_tenant: HashMap<Tenant, D>,
+}
+
+impl<D, F: Fn(Tenant) -> D> Decoders<D, F> {
+    fn new(new: F) -> Decoders<D, F> {
+        Decoders {
+            new,
+            by_tenant: HashMap::new(),
+        }
+    }
+
+    fn of(&mut self, tenant: &Tenant) -> &mut D {
+        self.by_tenant.entry(tenant.clone()).or_insert_with(|| (self.new)(tenant.clone()))
+    }
+}
+
+/// A profile that was sent again after the store's recognition had forgotten it lies there twice, until its
+/// files are merged: of each profile only what arrived first counts.
+fn keep_first_arrival(found: &mut Vec<StoredSample>) {
+    let mut first: HashMap<(Tenant, Fingerprint), Timestamp> = HashMap::new();
+    for stored in &*found {
+        let arrival = first.entry((stored.tenant.clone(), stored.profile)).or_insert(stored.received);
+        *arrival = stored.received.min(*arrival);
+    }
+    found.retain(|stored| first.get(&(stored.tenant.clone(), stored.profile)) == Some(&stored.received));
+}
+
+/// Whether a sample's times, or its profile where it has none, overlap a range.
+fn overlaps(stored: &StoredSample, range: TimeRange) -> bool {
+    match stored.sample.times.as_slice() {
+        [] => stored.info.range().overlap(range).is_some(),
+        times => times.iter().any(|time| range.contains(*time)),
+    }
+}
+
+fn in_head(unreadable: Unreadable) -> Error {
+    unreadable.in_file("head")
 }

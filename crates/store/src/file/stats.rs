@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use arrow::array::{Array, BinaryArray, Int64Array, StringArray};
+use arrow::array::{BinaryArray, Int64Array, StringArray};
 use arrow::record_batch::RecordBatch;
 use serde::{Deserialize, Serialize};
 

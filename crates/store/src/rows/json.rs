@@ -247,3 +247,26 @@ pub(super) fn attribute_value(text: &str, letter: u8) -> Option<Value> {
         _ => None,
     }
 }
+
+/// Every text under which the map column may hold a value that a condition asks for: numbers compare across
+/// integers and doubles, and text that reads the same is left to the caller to tell apart.
+pub(crate) fn attribute_texts(value: &Value) -> Vec<String> {
+    let mut texts: Vec<String> = attribute_text(value).map(|(text, _)| text.into_owned()).into_iter().collect();
+    match value {
+        Value::Int(number) => texts.push(format!("{:?}", *number as f64)),
+        Value::Double(number) if number.fract() == 0.0 && number.abs() < 9e15 => texts.push(format!("{number:.0}")),
+        _ => {}
+    }
+    texts
+}
+
+/// The text of one attribute of a resource in JSON, as the map column of a span would hold it.
+pub(crate) fn resource_attribute(json: &str, key: &str) -> Result<Option<String>, Unreadable> {
+    let OwnedAttributes(attributes) = read("resource", json)?;
+    let text = |value| attribute_text(value).map(|(text, _)| text.into_owned());
+    attributes
+        .get(key)
+        .map(text)
+        .transpose()
+        .map_err(|error| Unreadable::new(error.to_string()))
+}

@@ -12,7 +12,7 @@ use arrow::record_batch::RecordBatch;
 use serde::{Deserialize, Serialize};
 use spanflame_model::{Attributes, Resource, Scope, Span, SpanEvent, SpanId, SpanKind, SpanLink, StatusCode, Tenant, Timestamp, TraceId};
 
-use super::column::{self, column, id, non_empty, number, optional_column, text, timestamp};
+use super::column::{self, column, id, non_empty, optional_column, text, timestamp};
 use super::json::{self, JsonAttributes, OwnedAttributes};
 use super::{REPEATED_BYTES_MAX, Unreadable};
 use crate::schema::{Table, map_entries, span};

@@ -1,0 +1,217 @@
+//! Scans of `spans`.
+
+use std::collections::HashMap;
+
+use arrow::array::{Array, BooleanArray, Int32Array, Int64Array, MapArray, StringArray};
+use arrow::buffer::BooleanBuffer;
+use arrow::record_batch::RecordBatch;
+use spanflame_model::{Tenant, Value};
+
+use super::{Decoder, Scan, Stage, lists_service, overlaps};
+use crate::file::FileStats;
+use crate::reader::OpenFile;
+use crate::rows::{SpanDecoder, Unreadable, attribute_texts, column, resource_attribute};
+use crate::schema::{self, Table, span};
+use crate::{SpanCondition, SpanScan, StoredSpan};
+
+impl Scan for SpanScan {
+    type Item = StoredSpan;
+    const TABLE: Table = Table::Spans;
+
+    fn tenants(&self) -> &[Tenant] {
+        &self.tenants
+    }
+
+    fn wants_file(&self, stats: &FileStats) -> bool {
+        let in_time = stats.time_unix_nano.is_some_and(|(first, last)| overlaps(first, last, self.range));
+        let before = self
+            .received_before
+            .is_none_or(|before| stats.received_unix_nano.0 < before.unix_nanos());
+        in_time && before && self.conditions.iter().all(|condition| file_may_meet(condition, stats))
+    }
+
+    fn wants_row_group(&self, file: &OpenFile, row_group: usize) -> bool {
+        let starts = file.number_range(row_group, span::START);
+        let durations = file.number_range(row_group, span::DURATION);
+        let in_time = match (starts, durations) {
+            (Some((first, last)), Some((_, longest))) => overlaps(first, last.saturating_add(longest.max(1) - 1), self.range),
+            _ => true,
+        };
+        let before = self.received_before.is_none_or(|before| {
+            let received = file.number_range(row_group, schema::RECEIVED);
+            received.is_none_or(|(first, _)| first < before.unix_nanos())
+        });
+        in_time
+            && before
+            && self
+                .conditions
+                .iter()
+                .all(|condition| row_group_may_meet(condition, file, row_group))
+    }
+
+    fn stages(&self) -> Vec<Stage> {
+        let mut stages = vec![Stage::new(vec![span::START, span::DURATION, schema::RECEIVED], time_mask(self))];
+        let mut late = Vec::new();
+        for condition in &self.conditions {
+            match condition {
+                SpanCondition::SpanAttribute(key, value) => {
+                    late.push(attribute_stage(Some(span_attribute(key, value)), None));
+                }
+                SpanCondition::ResourceAttribute(key, value) => {
+                    stages.push(attribute_stage(None, Some(memoized_resource(key, value))));
+                }
+                SpanCondition::AnyAttribute(key, value) => {
+                    late.push(attribute_stage(
+                        Some(span_attribute(key, value)),
+                        Some(memoized_resource(key, value)),
+                    ));
+                }
+                plain => stages.push(plain_stage(plain.clone())),
+            }
+        }
+        stages.extend(late);
+        stages
+    }
+
+    fn columns(&self) -> Option<Vec<&'static str>> {
+        Some(SpanDecoder::columns(self.fields))
+    }
+
+    fn decoder(&self, tenant: &Tenant) -> Decoder<StoredSpan> {
+        let mut decoder = SpanDecoder::new(tenant.clone(), self.fields);
+        Box::new(move |rows| {
+            let mut spans = Vec::with_capacity(rows.num_rows());
+            decoder.decode(rows, 0..rows.num_rows(), &mut spans)?;
+            Ok(spans)
+        })
+    }
+}
+
+fn file_may_meet(condition: &SpanCondition, stats: &FileStats) -> bool {
+    match condition {
+        SpanCondition::Service(service) => lists_service(stats, service),
+        _ => true,
+    }
+}
+
+fn row_group_may_meet(condition: &SpanCondition, file: &OpenFile, row_group: usize) -> bool {
+    let durations = || file.number_range(row_group, span::DURATION);
+    match condition {
+        SpanCondition::Service(service) => file.may_hold_text(row_group, span::SERVICE, service),
+        SpanCondition::Name(name) => file.may_hold_text(row_group, span::NAME, name),
+        SpanCondition::DurationMin(min) => durations().is_none_or(|(_, longest)| longest as u64 >= *min),
+        SpanCondition::DurationMax(max) => durations().is_none_or(|(shortest, _)| shortest as u64 <= *max),
+        _ => true,
+    }
+}
+
+fn time_mask(scan: &SpanScan) -> impl FnMut(&RecordBatch) -> Result<BooleanArray, Unreadable> + Send + use<> {
+    let (range, before) = (scan.range, scan.received_before.map_or(i64::MAX, |before| before.unix_nanos()));
+    let any_arrival = scan.received_before.is_none();
+    move |rows| {
+        let starts: &Int64Array = column(rows, span::START)?;
+        let durations: &Int64Array = column(rows, span::DURATION)?;
+        let received: &Int64Array = column(rows, schema::RECEIVED)?;
+        Ok(mask(rows, |row| {
+            let start = starts.value(row);
+            let last = start.saturating_add(durations.value(row).max(1) - 1);
+            overlaps(start, last, range) && (any_arrival || received.value(row) < before)
+        }))
+    }
+}
+
+fn plain_stage(condition: SpanCondition) -> Stage {
+    let name = match &condition {
+        SpanCondition::Service(_) => span::SERVICE,
+        SpanCondition::Name(_) => span::NAME,
+        SpanCondition::Kind(_) => span::KIND,
+        SpanCondition::Status(_) => span::STATUS,
+        _ => span::DURATION,
+    };
+    Stage::new(vec![name], move |rows| {
+        let duration = |row: usize, array: &Int64Array| u64::try_from(array.value(row)).unwrap_or(0);
+        Ok(match &condition {
+            SpanCondition::Service(text) | SpanCondition::Name(text) => {
+                let array: &StringArray = column(rows, name)?;
+                mask(rows, |row| array.value(row) == text)
+            }
+            SpanCondition::Kind(kind) => {
+                let array: &Int32Array = column(rows, name)?;
+                mask(rows, |row| array.value(row) == *kind as i32)
+            }
+            SpanCondition::Status(status) => {
+                let array: &Int32Array = column(rows, name)?;
+                mask(rows, |row| array.value(row) == *status as i32)
+            }
+            SpanCondition::DurationMin(min) => {
+                let array = column(rows, name)?;
+                mask(rows, |row| duration(row, array) >= *min)
+            }
+            SpanCondition::DurationMax(max) => {
+                let array = column(rows, name)?;
+                mask(rows, |row| duration(row, array) <= *max)
+            }
+            _ => mask(rows, |_| true),
+        })
+    })
+}
+
+type RowTest = Box<dyn FnMut(&RecordBatch) -> Result<BooleanBuffer, Unreadable> + Send>;
+
+/// Rows that pass one of the tests.
+fn attribute_stage(of_span: Option<RowTest>, of_resource: Option<RowTest>) -> Stage {
+    let mut columns = Vec::new();
+    columns.extend(of_span.is_some().then_some(span::ATTRIBUTES));
+    columns.extend(of_resource.is_some().then_some(span::RESOURCE));
+    let mut tests: Vec<RowTest> = of_span.into_iter().chain(of_resource).collect();
+    Stage::new(columns, move |rows| {
+        let mut passing = BooleanBuffer::new_unset(rows.num_rows());
+        for test in &mut tests {
+            passing = &passing | &test(rows)?;
+        }
+        Ok(BooleanArray::new(passing, None))
+    })
+}
+
+/// Spans that have an attribute with one of the texts under which the value may be stored.
+fn span_attribute(key: &str, value: &Value) -> RowTest {
+    let (key, texts) = (key.to_owned(), attribute_texts(value));
+    Box::new(move |rows| {
+        let map: &MapArray = column(rows, span::ATTRIBUTES)?;
+        let strings = |array: &dyn Array| array.as_any().downcast_ref::<StringArray>().cloned();
+        let (Some(keys), Some(values)) = (strings(map.keys()), strings(map.values())) else {
+            return Err(Unreadable::new("attributes are no map of text to text"));
+        };
+        let offsets = map.value_offsets();
+        let is_wanted = |entry: usize| keys.value(entry) == key && texts.iter().any(|text| values.value(entry) == text);
+        let passes = |row: usize| (offsets[row] as usize..offsets[row + 1] as usize).any(is_wanted);
+        Ok(BooleanBuffer::collect_bool(map.len(), passes))
+    })
+}
+
+/// Spans whose resource has the attribute; a resource is parsed once.
+fn memoized_resource(key: &str, value: &Value) -> RowTest {
+    let (key, texts) = (key.to_owned(), attribute_texts(value));
+    let mut known: HashMap<Box<str>, bool> = HashMap::new();
+    Box::new(move |rows| {
+        let resources: &StringArray = column(rows, span::RESOURCE)?;
+        let mut passing = Vec::with_capacity(resources.len());
+        for json in resources.iter().map(Option::unwrap_or_default) {
+            let passes = match known.get(json) {
+                Some(passes) => *passes,
+                None => {
+                    let text = resource_attribute(json, &key)?;
+                    let passes = text.is_some_and(|text| texts.contains(&text));
+                    known.insert(json.into(), passes);
+                    passes
+                }
+            };
+            passing.push(passes);
+        }
+        Ok(BooleanBuffer::from(passing))
+    })
+}
+
+fn mask(rows: &RecordBatch, passes: impl FnMut(usize) -> bool) -> BooleanArray {
+    BooleanArray::new(BooleanBuffer::collect_bool(rows.num_rows(), passes), None)
+}
