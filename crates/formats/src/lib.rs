@@ -1,1 +1,35 @@
-//! Placeholder.
+//! Bytes to model and back: OTLP traces and profiles, pprof, collapsed stacks, perf script, speedscope.
+//!
+//! A decoder takes bytes and answers a [`Decoded`]: a batch in the model's one normal form, and
+//! [`Rejects`], which counts what had to be left out and why. One bad sample never costs a request; only
+//! bytes of which nothing can be used are an [`Error`]. An encoder takes the plain list of stacks of an
+//! [`Export`].
+//!
+//! Invariants: no input panics; every table, string, stack and recursion has a bound in [`Limits`] that is
+//! checked before memory is taken; ids in labels become links in one place, [`links`]; the quirks of a
+//! format end in its module. No I/O, no clock.
+
+pub mod collapsed;
+pub mod compression;
+mod decoded;
+mod error;
+mod export;
+mod format;
+mod frames;
+mod limits;
+pub mod links;
+pub mod otlp;
+pub mod perf_script;
+pub mod pprof;
+mod rejects;
+pub mod speedscope;
+mod upload;
+mod wire;
+
+pub use decoded::Decoded;
+pub use error::{Error, ErrorKind};
+pub use export::{Export, ExportRow};
+pub use format::Format;
+pub use limits::Limits;
+pub use rejects::{Reason, Rejects, Subject};
+pub use upload::Upload;
