@@ -1,5 +1,37 @@
 //! HTTP and gRPC: what the outside sees of the store.
+//!
+//! A dialect folder translates only: request in, one call of `query` or `store`, answer out.
+//!
+//! | module | owns |
+//! |---|---|
+//! | [`config`] | every setting: file, environment, flags |
+//! | `server` | the life of a server: bind, open, serve, drain, close |
+//! | `routes` | which paths are served where |
+//! | `admission` | who may send how much |
+//! | `ingest` | from a body to the store |
+//! | `failure` | error kind -> HTTP status and gRPC code |
+//! | `metrics` | what `/metrics` says |
+//! | `otlp` | dialect: OTLP traces and profiles |
+//! | `native` | dialect: the JSON API of `docs/api.md` |
+//!
+//! No authentication yet: whoever reaches a port reads and writes everything, so it binds loopback unless told
+//! otherwise, and then warns.
 
 pub mod config;
 
+mod admission;
+mod app;
+mod body;
+mod error;
+mod failure;
+mod ingest;
+mod metrics;
+mod native;
+mod otlp;
+mod routes;
+mod server;
+
 pub use config::Config;
+pub use error::{Error, ErrorKind};
+pub use routes::paths;
+pub use server::{Addresses, Running, Server, run};

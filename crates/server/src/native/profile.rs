@@ -1,0 +1,368 @@
+//! Profiles of a span, a trace, or services over time, in every format.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Path, RawQuery, State};
+use axum::response::Response;
+use http::{HeaderMap, HeaderValue, header};
+use serde::Serialize;
+use spanflame_formats::{Export, ExportRow, collapsed, links, pprof, speedscope};
+use spanflame_model::{Attributes, Sample, Timestamp};
+use spanflame_query::{
+    CallTree, Engine, Evidence, LabelSelector, ProfileAnswer, ProfileRequest, Reason, Row, Scope, Selection, ShownFrame, TypeSelector,
+};
+
+use super::params::{Params, id};
+use super::question::{Stopwatch, ask};
+use super::text::known;
+use crate::admission::read_tenants;
+use crate::app::App;
+use crate::failure::Failure;
+use crate::ingest::now;
+
+/// Reasons of an answer whose format has no place for them.
+const REASON_HEADER: &str = "x-spanflame-reason";
+
+/// How a profile is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum ProfileFormat {
+    #[default]
+    Json,
+    Collapsed,
+    Pprof,
+    Speedscope,
+}
+
+impl ProfileFormat {
+    fn from_word(word: &str) -> Option<ProfileFormat> {
+        match word {
+            "json" => Some(ProfileFormat::Json),
+            "collapsed" => Some(ProfileFormat::Collapsed),
+            "pprof" => Some(ProfileFormat::Pprof),
+            "speedscope" => Some(ProfileFormat::Speedscope),
+            _ => None,
+        }
+    }
+}
+
+/// `GET /api/v1/traces/{trace_id}/spans/{span_id}/profile`.
+pub(super) async fn of_span(
+    State(app): State<Arc<App>>,
+    Path((trace_id, span_id)): Path<(String, String)>,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+) -> Result<Response, Failure> {
+    let params = Params::parse(query.as_deref(), &["scope", "type", "format", "start", "end"])?;
+    let selection = Selection::Span {
+        trace_id: id("trace_id", &trace_id)?,
+        span_id: id("span_id", &span_id)?,
+        scope: scope(&params)?.unwrap_or_default(),
+    };
+    answer(&app, "span_profile", Question::new(&params, &headers, selection)?).await
+}
+
+/// `GET /api/v1/traces/{trace_id}/profile`. The scope of a trace is the trace; naming it is allowed.
+pub(super) async fn of_trace(
+    State(app): State<Arc<App>>,
+    Path(trace_id): Path<String>,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+) -> Result<Response, Failure> {
+    let params = Params::parse(query.as_deref(), &["scope", "type", "format", "start", "end"])?;
+    if let Some(other) = scope(&params)?.filter(|scope| *scope != Scope::Trace) {
+        let message = format!("scope is {:?}, expected trace; other scopes need a span", other.as_str());
+        return Err(Failure::invalid("scope", message));
+    }
+    let selection = Selection::Trace {
+        trace_id: id("trace_id", &trace_id)?,
+    };
+    answer(&app, "trace_profile", Question::new(&params, &headers, selection)?).await
+}
+
+/// `GET /api/v1/profile`: everything that the selected services ran in a range of time.
+pub(super) async fn of_services(State(app): State<Arc<App>>, RawQuery(query): RawQuery, headers: HeaderMap) -> Result<Response, Failure> {
+    let params = Params::parse(query.as_deref(), &["q", "type", "format", "start", "end"])?;
+    let selector = LabelSelector::parse(params.text("q").unwrap_or_default())?;
+    let mut question = Question::new(&params, &headers, Selection::Services { selector })?;
+    question.request.range = Some(params.range(now())?);
+    answer(&app, "services_profile", question).await
+}
+
+fn scope(params: &Params) -> Result<Option<Scope>, Failure> {
+    params.word("scope", Scope::from_word, "span, subtree, trace or window")
+}
+
+/// What to profile, and how to write it.
+struct Question {
+    request: ProfileRequest,
+    format: ProfileFormat,
+}
+
+impl Question {
+    fn new(params: &Params, headers: &HeaderMap, selection: Selection) -> Result<Question, Failure> {
+        let format = params
+            .word("format", ProfileFormat::from_word, "json, collapsed, pprof or speedscope")?
+            .unwrap_or_default();
+        Ok(Question {
+            request: ProfileRequest {
+                tenants: read_tenants(headers)?,
+                selection,
+                profile_type: params.read::<TypeSelector>("type")?.unwrap_or_default(),
+                range: params.given_range(now())?,
+                rows: format == ProfileFormat::Pprof,
+            },
+            format,
+        })
+    }
+}
+
+async fn answer(app: &Arc<App>, name: &'static str, question: Question) -> Result<Response, Failure> {
+    let Question { request, format } = question;
+    let asked = async move |engine: Engine| engine.profile(&request).await;
+    ask(app, name, asked, move |profile: &ProfileAnswer, watch| {
+        Ok(write(profile, format, &watch))
+    })
+    .await
+}
+
+fn write(profile: &ProfileAnswer, format: ProfileFormat, watch: &Stopwatch) -> Response {
+    let (content_type, body) = match format {
+        ProfileFormat::Json => return watch.json(WireProfile::new(profile)),
+        // A profile without samples is a valid pprof file; the text formats have no such thing.
+        ProfileFormat::Pprof => ("application/octet-stream", pprof::encode(&rows(profile))),
+        ProfileFormat::Collapsed if profile.samples == 0 => ("text/plain; charset=utf-8", Vec::new()),
+        ProfileFormat::Collapsed => ("text/plain; charset=utf-8", collapsed::encode(&totals(profile)).into_bytes()),
+        ProfileFormat::Speedscope if profile.samples == 0 => ("application/json", Vec::new()),
+        ProfileFormat::Speedscope => ("application/json", speedscope::encode(&totals(profile)).into_bytes()),
+    };
+    let mut response = Response::new(Body::from(body));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+    let codes: Vec<&str> = profile.evidence.reasons.iter().map(|reason| reason.code.as_str()).collect();
+    if let Ok(value) = HeaderValue::from_str(&codes.join(", "))
+        && !codes.is_empty()
+    {
+        headers.insert(REASON_HEADER, value);
+    }
+    response
+}
+
+/// One row a stack, in the answer's own type.
+fn totals(profile: &ProfileAnswer) -> Export {
+    let row = |total: &spanflame_query::StackTotal| ExportRow {
+        stack: total.stack,
+        values: vec![total.value],
+        labels: Vec::new(),
+    };
+    Export {
+        period: profile
+            .evidence
+            .period_ns
+            .and_then(|period| i64::try_from(period).ok())
+            .unwrap_or(0),
+        types: vec![profile.profile_type.sample.clone()],
+        rows: profile.totals.iter().map(row).collect(),
+        ..export(profile)
+    }
+}
+
+/// One row a sample, with every value and label its client sent.
+fn rows(profile: &ProfileAnswer) -> Export {
+    let Some(rows) = &profile.rows else {
+        return totals(profile);
+    };
+    let mut export = Export {
+        period: rows.period,
+        types: rows.types.clone(),
+        rows: rows.rows.iter().map(export_row).collect(),
+        ..export(profile)
+    };
+    export.profile_type.period = rows.period_type.clone();
+    if export.types.is_empty() {
+        export.types.push(profile.profile_type.sample.clone());
+    }
+    export
+}
+
+fn export(profile: &ProfileAnswer) -> Export {
+    Export {
+        profile_type: profile.profile_type.clone(),
+        period: 0,
+        start: profile.range.map_or(Timestamp::ZERO, |range| range.start()),
+        duration_ns: profile.range.map_or(0, |range| range.duration_ns()),
+        stacks: profile.stacks.clone(),
+        rows: Vec::new(),
+        types: Vec::new(),
+        attributes: Attributes::new(),
+    }
+}
+
+fn export_row(row: &Row) -> ExportRow {
+    let sample = Sample {
+        link: row.link.clone(),
+        thread_id: row.thread_id,
+        thread_name: row.thread_name.clone(),
+        pid: row.pid,
+        labels: row.labels.clone(),
+        ..Sample::new(row.stack)
+    };
+    ExportRow {
+        stack: row.stack,
+        values: row.values.clone(),
+        labels: links::labels_of(&sample),
+    }
+}
+
+#[derive(Serialize)]
+struct WireProfile<'a> {
+    #[serde(rename = "type")]
+    profile_type: String,
+    unit: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    scope: Option<&'static str>,
+    total: i64,
+    samples: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    start_unix_nano: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    end_unix_nano: Option<String>,
+    frames: Vec<WireFrame<'a>>,
+    tree: WireTree<'a>,
+    evidence: WireEvidence<'a>,
+}
+
+#[derive(Serialize)]
+struct WireFrame<'a> {
+    function: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    module: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kind: Option<&'a str>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    unresolved: bool,
+}
+
+#[derive(Serialize)]
+struct WireTree<'a> {
+    frame: &'a [u32],
+    parent: &'a [u32],
+    #[serde(rename = "self")]
+    self_value: &'a [i64],
+    total: &'a [i64],
+    samples: &'a [u64],
+}
+
+#[derive(Serialize)]
+struct WireEvidence<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    period_ns: Option<u64>,
+    precision: WirePrecision,
+    ambiguous: u64,
+    unresolved_frames: u64,
+    covered_ns: u64,
+    window_match: Option<&'static str>,
+    #[serde(skip_serializing_if = "is_zero")]
+    prorated: u64,
+    #[serde(skip_serializing_if = "is_zero")]
+    prorated_profile_ns: u64,
+    reasons: Vec<WireReason<'a>>,
+}
+
+#[derive(Serialize)]
+struct WirePrecision {
+    span: u64,
+    local_root: u64,
+    trace: u64,
+    window: u64,
+}
+
+#[derive(Serialize)]
+struct WireReason<'a> {
+    code: &'static str,
+    text: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<&'a str>,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+impl<'a> WireProfile<'a> {
+    fn new(profile: &'a ProfileAnswer) -> WireProfile<'a> {
+        WireProfile {
+            profile_type: profile.profile_type.to_string(),
+            unit: &profile.profile_type.sample.unit,
+            scope: profile.scope.map(Scope::as_str),
+            total: profile.total,
+            samples: profile.samples,
+            start_unix_nano: profile.range.map(|range| super::text::time(range.start())),
+            end_unix_nano: profile.range.map(|range| super::text::time(range.end())),
+            frames: profile.tree.frames.iter().map(WireFrame::new).collect(),
+            tree: WireTree::new(&profile.tree),
+            evidence: WireEvidence::new(&profile.evidence),
+        }
+    }
+}
+
+impl<'a> WireFrame<'a> {
+    fn new(frame: &'a ShownFrame) -> WireFrame<'a> {
+        WireFrame {
+            function: &frame.function,
+            file: known(&frame.file),
+            line: (frame.line > 0).then_some(frame.line),
+            module: known(&frame.module),
+            kind: known(&frame.kind),
+            unresolved: frame.unresolved,
+        }
+    }
+}
+
+impl<'a> WireTree<'a> {
+    fn new(tree: &'a CallTree) -> WireTree<'a> {
+        WireTree {
+            frame: &tree.frame,
+            parent: &tree.parent,
+            self_value: &tree.self_value,
+            total: &tree.total,
+            samples: &tree.samples,
+        }
+    }
+}
+
+impl<'a> WireEvidence<'a> {
+    fn new(evidence: &'a Evidence) -> WireEvidence<'a> {
+        let precision = evidence.precision;
+        WireEvidence {
+            period_ns: evidence.period_ns,
+            precision: WirePrecision {
+                span: precision.span,
+                local_root: precision.local_root,
+                trace: precision.trace,
+                window: precision.window,
+            },
+            ambiguous: evidence.ambiguous,
+            unresolved_frames: evidence.unresolved_frames,
+            covered_ns: evidence.covered_ns,
+            window_match: evidence.window_match.map(|matched| matched.as_str()),
+            prorated: evidence.prorated,
+            prorated_profile_ns: evidence.prorated_profile_ns,
+            reasons: evidence.reasons.iter().map(WireReason::new).collect(),
+        }
+    }
+}
+
+impl<'a> WireReason<'a> {
+    fn new(reason: &'a Reason) -> WireReason<'a> {
+        WireReason {
+            code: reason.code.as_str(),
+            text: &reason.text,
+            hint: known(&reason.hint),
+        }
+    }
+}

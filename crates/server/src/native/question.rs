@@ -1,0 +1,80 @@
+//! How a question is asked: on a thread of its own, counted, and timed.
+//!
+//! A question may decode files and build a tree for long, so it runs on a blocking thread and the reactor goes
+//! on; how many run at a time is bounded, the others wait in line.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::response::Response;
+use serde::Serialize;
+use spanflame_query::Engine;
+use tokio::runtime::Handle;
+
+use crate::app::App;
+use crate::failure::Failure;
+use crate::ingest;
+
+/// Asks the engine and writes what it answers. `name` is the question's in the metrics.
+pub(super) async fn ask<A, F, T, W>(app: &Arc<App>, name: &'static str, asked: A, write: W) -> Result<Response, Failure>
+where
+    A: FnOnce(Engine) -> F + Send + 'static,
+    F: Future<Output = Result<T, spanflame_query::Error>>,
+    W: FnOnce(&T, Stopwatch) -> Result<Response, Failure> + Send + 'static,
+{
+    let watch = Stopwatch::start();
+    let result = on_thread(app, move |runtime, engine| {
+        let value = runtime.block_on(asked(engine))?;
+        write(&value, watch)
+    })
+    .await;
+    app.metrics
+        .asked(name, watch.0.elapsed(), result.as_ref().err().map(|failure| failure.kind.code()));
+    result
+}
+
+/// Since when the client waits.
+#[derive(Clone, Copy)]
+pub(super) struct Stopwatch(Instant);
+
+impl Stopwatch {
+    /// From now on.
+    pub(super) fn start() -> Stopwatch {
+        Stopwatch(Instant::now())
+    }
+
+    /// The JSON of `body` with the time taken so far.
+    pub(super) fn json(&self, body: impl Serialize) -> Response {
+        super::json(&Timed {
+            body,
+            took_ms: self.0.elapsed().as_micros() as f64 / 1e3,
+        })
+    }
+}
+
+#[derive(Serialize)]
+struct Timed<T> {
+    #[serde(flatten)]
+    body: T,
+    took_ms: f64,
+}
+
+async fn on_thread<W>(app: &Arc<App>, work: W) -> Result<Response, Failure>
+where
+    W: FnOnce(&Handle, Engine) -> Result<Response, Failure> + Send + 'static,
+{
+    let retention_ns = u64::try_from(app.config.retention_raw.as_nanos()).unwrap_or(u64::MAX);
+    let engine = Engine::new(app.store()?.snapshot())
+        .at(ingest::now())
+        .with_retention_ns(retention_ns);
+    let permit = app.questions.clone().acquire_owned().await;
+    let (runtime, span) = (Handle::current(), tracing::Span::current());
+    let thread = tokio::task::spawn_blocking(move || {
+        let _entered = span.entered();
+        let response = work(&runtime, engine);
+        drop(permit);
+        response
+    });
+    thread.await.map_err(|error| Failure::internal("the question failed", &error))?
+}

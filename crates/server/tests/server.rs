@@ -1,0 +1,14 @@
+//! A whole server on free ports and a temporary directory, asked as clients ask it.
+
+#[path = "server/harness.rs"]
+mod harness;
+#[path = "server/lifecycle.rs"]
+mod lifecycle;
+#[path = "server/native.rs"]
+mod native;
+#[path = "server/openapi.rs"]
+mod openapi;
+#[path = "server/otlp.rs"]
+mod otlp;
+#[path = "server/recorded.rs"]
+mod recorded;

@@ -1,0 +1,66 @@
+//! Starting, stopping, and what survives it.
+
+use spanflame_server::{ErrorKind, Server};
+use tempfile::TempDir;
+
+use crate::harness::{TestServer, config, hex, profiles, span, traces};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_ready_file_names_the_bound_addresses_and_goes_with_the_server() {
+    let directory = TempDir::new().expect("a directory");
+    let path = directory.path().join("ready.json");
+    let mut config = config(directory.path());
+    config.ready_file = Some(path.clone());
+    let server = TestServer::start(config).await;
+    let ready: serde_json::Value = serde_json::from_slice(&std::fs::read(&path).expect("written")).expect("JSON");
+    assert_eq!(ready["http"], server.http().to_string());
+    assert_eq!(ready["otlp_grpc"], server.otlp_grpc().to_string());
+    assert_eq!(ready["otlp_http"], server.otlp_http().to_string());
+    assert_eq!(server.get("/readyz").await.status, 200);
+    server.stop().await;
+    assert!(!path.exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_restart_keeps_everything_and_recognises_what_it_had() {
+    let directory = TempDir::new().expect("a directory");
+    let (spans, samples) = (traces("cart", vec![span(1, 2, 0, "GET /", 0)]), profiles("cart", 1, 2, 10, 7));
+    let server = TestServer::start(config(directory.path())).await;
+    server.send("/v1/traces", &spans).await;
+    server.send("/v1development/profiles", &samples).await;
+    server.stop().await;
+
+    let server = TestServer::start(config(directory.path())).await;
+    server.send("/v1/traces", &spans).await;
+    server.send("/v1development/profiles", &samples).await;
+    assert_eq!(server.metric("spanflame_ingest_duplicates_total{kind=\"spans\"}").await, 1.0);
+    assert_eq!(server.metric("spanflame_ingest_duplicates_total{kind=\"profiles\"}").await, 1.0);
+    let trace = server.get(&format!("/api/v1/traces/{}", hex(1, 16))).await.json();
+    assert_eq!(trace["spans"].as_array().map(Vec::len), Some(1));
+    let profile = &trace["spans"][0]["profiles"]["process_cpu:cpu:nanoseconds:cpu:nanoseconds"];
+    assert_eq!(profile["samples"], 7);
+    assert_eq!(profile["value"], 70_000_000);
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_server_on_the_same_data_is_refused() {
+    let directory = TempDir::new().expect("a directory");
+    let server = TestServer::start(config(directory.path())).await;
+    let error = Server::start(config(directory.path())).await.expect_err("in use");
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_address_in_use_is_named() {
+    let directory = TempDir::new().expect("a directory");
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let mut config = config(directory.path());
+    config.otlp_grpc = taken.local_addr().expect("bound");
+    let error = Server::start(config).await.expect_err("in use").to_string();
+    assert_eq!(
+        error,
+        format!("cannot listen on {}, the value of otlp_grpc", taken.local_addr().expect("bound"))
+    );
+}

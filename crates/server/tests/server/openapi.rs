@@ -1,0 +1,113 @@
+//! The OpenAPI document says what the server does: the same paths, and the fields of real answers.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::harness::{START_NS, TestServer, config, hex, profiles, span, traces};
+
+fn document() -> Value {
+    serde_json::from_str(include_str!("../../../../docs/openapi.json")).expect("JSON")
+}
+
+#[test]
+fn the_document_and_the_router_have_the_same_paths() {
+    let document = document();
+    let documented: BTreeSet<&str> = document["paths"].as_object().expect("paths").keys().map(String::as_str).collect();
+    let served: BTreeSet<&str> = spanflame_server::paths().into_iter().collect();
+    assert_eq!(documented, served);
+}
+
+/// Checks `value` against a schema: no field that is not documented, none missing that is required.
+fn check_schema(document: &Value, schema: &Value, value: &Value, at: &str) {
+    if let Some(name) = schema["$ref"].as_str() {
+        let pointer = name.strip_prefix('#').expect("local");
+        return check_schema(document, document.pointer(pointer).expect("defined"), value, at);
+    }
+    let types: Vec<&str> = match &schema["type"] {
+        Value::Array(types) => types.iter().filter_map(Value::as_str).collect(),
+        one => one.as_str().into_iter().collect(),
+    };
+    let actual = match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(number) if number.is_f64() => "number",
+        Value::Number(_) => "integer",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    };
+    let fits = types.contains(&actual) || (actual == "integer" && types.contains(&"number"));
+    assert!(fits, "{at} is {actual}, documented as {types:?}");
+    if let Some(words) = schema["enum"].as_array() {
+        assert!(words.contains(value), "{at} is {value}, documented as {words:?}");
+    }
+    match value {
+        Value::Object(fields) => check_fields(document, schema, fields, at),
+        Value::Array(items) => {
+            for (n, item) in items.iter().enumerate() {
+                check_schema(document, &schema["items"], item, &format!("{at}[{n}]"));
+            }
+        }
+        _ => {}
+    }
+}
+
+fn check_fields(document: &Value, schema: &Value, fields: &serde_json::Map<String, Value>, at: &str) {
+    for required in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+        assert!(fields.contains_key(required), "{at} lacks {required}");
+    }
+    for (name, field) in fields {
+        let at = format!("{at}.{name}");
+        match (&schema["properties"][name], &schema["additionalProperties"]) {
+            (Value::Null, Value::Bool(true)) => {}
+            (Value::Null, others @ Value::Object(_)) => check_schema(document, others, field, &at),
+            (Value::Null, _) => panic!("{at} is not documented"),
+            (documented, _) => check_schema(document, documented, field, &at),
+        }
+    }
+}
+
+async fn check_answer(server: &TestServer, documented_path: &str, path_and_query: &str) {
+    let document = document();
+    let reply = server.get(path_and_query).await;
+    let schema = &document["paths"][documented_path]["get"]["responses"]["200"]["content"]["application/json"]["schema"];
+    assert_eq!(reply.status, 200, "{path_and_query}: {}", reply.text());
+    check_schema(&document, schema, &reply.json(), documented_path);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn real_answers_have_the_documented_fields() {
+    let directory = TempDir::new().expect("a directory");
+    let server = TestServer::start(config(directory.path())).await;
+    let spans = vec![span(1, 1, 0, "GET /", 0), span(1, 2, 1, "work", 10), span(1, 3, 8, "orphan", 20)];
+    server.send("/v1/traces", &traces("cart", spans)).await;
+    server.send("/v1development/profiles", &profiles("cart", 1, 2, 15, 5)).await;
+
+    let trace = format!("/api/v1/traces/{}", hex(1, 16));
+    let range = format!("start={START_NS}&end={}", START_NS + 1_000_000_000);
+    check_answer(&server, "/api/v1/traces/{trace_id}", &trace).await;
+    check_answer(&server, "/api/v1/traces/{trace_id}/profile", &format!("{trace}/profile")).await;
+    for (id, scope) in [(2, "span"), (3, "span"), (1, "subtree"), (1, "window")] {
+        let path = format!("{trace}/spans/{}/profile?scope={scope}", hex(id, 8));
+        check_answer(&server, "/api/v1/traces/{trace_id}/spans/{span_id}/profile", &path).await;
+    }
+    check_answer(&server, "/api/v1/spans", &format!("/api/v1/spans?{range}&limit=1")).await;
+    for name in ["profile", "services", "profile-types", "labels"] {
+        let path = format!("/api/v1/{name}");
+        check_answer(&server, &path, &format!("{path}?{range}")).await;
+    }
+    let values = format!("/api/v1/labels/service.name/values?{range}");
+    check_answer(&server, "/api/v1/labels/{name}/values", &values).await;
+    check_answer(&server, "/api/v1/openapi.json", "/api/v1/openapi.json").await;
+
+    let document = document();
+    let taken = server
+        .post(server.http(), "/api/v1/ingest?service=x&format=collapsed", &[], b"a;b 1\n".to_vec())
+        .await;
+    check_schema(&document, &document["components"]["schemas"]["Taken"], &taken.json(), "ingest");
+    let error = server.get("/api/v1/spans?q=%7B").await.json();
+    check_schema(&document, &document["components"]["schemas"]["Error"], &error, "error");
+    server.stop().await;
+}

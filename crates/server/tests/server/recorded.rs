@@ -1,0 +1,1 @@
+//! Requests that real clients sent, and what their programs know to be true.
