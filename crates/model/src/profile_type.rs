@@ -103,6 +103,7 @@ fn is_count(sample: &ValueType) -> bool {
 pub fn default_name(sample: &ValueType, period: &ValueType) -> String {
     match sample.kind.as_str() {
         "cpu" => "process_cpu",
+        _ if is_cpu_period(sample) => "process_cpu",
         _ if is_count(sample) && is_cpu_period(period) => "process_cpu",
         "wall" => "wall",
         kind if kind.starts_with("inuse_") || kind.starts_with("alloc_") => "memory",
@@ -123,10 +124,11 @@ pub struct CpuRule {
     pub factor: i64,
 }
 
-/// The one CPU value of a profile: cpu/nanoseconds where it has that, else counts with a CPU period times
-/// the period. `None` for a profile that measures something else.
+/// The one CPU value of a profile: cpu/nanoseconds where it has that (itimer/ns is the Java agent's word for
+/// it), else counts with a CPU period times the period. `None` for a profile that measures something else.
 pub fn cpu_rule(types: &[ValueType], period_type: &ValueType, period: i64) -> Option<CpuRule> {
-    if let Some(index) = types.iter().position(|t| t.kind == "cpu" && t.is_nanoseconds()) {
+    let is_cpu = |t: &ValueType| t.kind == "cpu" && t.is_nanoseconds();
+    if let Some(index) = types.iter().position(is_cpu).or_else(|| types.iter().position(is_cpu_period)) {
         return Some(CpuRule { index, factor: 1 });
     }
     let index = types
@@ -156,6 +158,7 @@ mod tests {
         check_cpu(&["samples/count", "cpu/nanoseconds"], "cpu/nanoseconds", 10, Some((1, 1)));
         check_cpu(&["samples/count"], "cpu/nanoseconds", 50, Some((0, 50)));
         check_cpu(&["itimer/count"], "itimer/ns", 50, Some((0, 50)));
+        check_cpu(&["itimer/ns"], "itimer/ns", 50, Some((0, 1)));
         check_cpu(&["perf_events/count"], "perf_events/ns", 7, Some((0, 7)));
         check_cpu(&["wall/count"], "wall/ns", 7, None);
         check_cpu(&["samples/count", "wall/nanoseconds"], "wall/nanoseconds", 7, None);
