@@ -12,8 +12,8 @@ use std::fmt::Write;
 use spanflame_model::{Profile, Sample};
 
 use crate::compression::{Encoding, decompress};
-use crate::frames::{self, named};
-use crate::{Decoded, Error, Export, Limits, Reason, Subject, Upload};
+use crate::stacks::{self, StackBuilder, named};
+use crate::{Decoded, Error, Export, Limits, Reason, Rejects, Subject, Upload};
 
 const FORMAT: &str = "file of collapsed stacks";
 
@@ -22,6 +22,7 @@ pub fn decode(bytes: &[u8], upload: &Upload, limits: &Limits) -> Result<Decoded,
     let bytes = decompress(Encoding::detect(bytes), bytes, limits.decoded_bytes_max)?;
     let text = std::str::from_utf8(&bytes).map_err(|e| Error::malformed(FORMAT, e))?;
     let mut decoded = Decoded::default();
+    let mut builder = StackBuilder::new(limits);
     let mut samples = Vec::new();
     for (at, line) in text.lines().enumerate() {
         let line = line.trim_end();
@@ -35,7 +36,12 @@ pub fn decode(bytes: &[u8], upload: &Upload, limits: &Limits) -> Result<Decoded,
             None => decoded.rejects.add(Subject::Sample, Reason::Malformed, || {
                 format!("line {} is {line:?}, expected frames, a space and a whole number", at + 1)
             }),
-            Some((stack, value)) => samples.push(read_stack(stack, value, &mut decoded, limits)),
+            Some((stack, value)) => match read_stack(stack, value, &mut builder, limits, &mut decoded.rejects) {
+                Ok(sample) => samples.push(sample),
+                Err(reason) => decoded
+                    .rejects
+                    .add(Subject::Sample, reason, || format!("line {}: {reason}", at + 1)),
+            },
         }
     }
     if samples.is_empty() {
@@ -43,6 +49,7 @@ pub fn decode(bytes: &[u8], upload: &Upload, limits: &Limits) -> Result<Decoded,
     }
     let info = upload.text_info();
     decoded.batch.profiles = vec![Profile { info, samples }];
+    decoded.batch.stacks = builder.set;
     Ok(decoded)
 }
 
@@ -53,18 +60,16 @@ fn read_line(line: &str) -> Option<(&str, i64)> {
     (!stack.is_empty()).then_some((stack, value.parse().ok()?))
 }
 
-fn read_stack(stack: &str, value: i64, decoded: &mut Decoded, limits: &Limits) -> Sample {
-    let Decoded { batch, rejects } = decoded;
-    let mut ids: Vec<_> = stack
-        .rsplit(';')
-        .take(limits.stack_depth_max + 1)
-        .map(|name| batch.stacks.add_frame(named(frames::name(name, limits, rejects))))
-        .collect();
-    let stack = frames::add_stack(&mut batch.stacks, &mut ids, limits, rejects);
-    Sample {
+fn read_stack(stack: &str, value: i64, builder: &mut StackBuilder<'_>, limits: &Limits, rejects: &mut Rejects) -> Result<Sample, Reason> {
+    let names = stack.rsplit(';').take(limits.stack_depth_max + 1);
+    let frames = names.map(|name| builder.add_frame(named(stacks::name(name, limits, rejects))));
+    let mut frames = frames.collect::<Result<Vec<_>, _>>()?;
+    let stack = builder.add_stack(&mut frames, rejects)?;
+    builder.budget.take(size_of::<Sample>())?;
+    Ok(Sample {
         values: vec![value],
         ..Sample::new(stack)
-    }
+    })
 }
 
 /// Writes the first value of every row, in the order of the rows. An export without rows is empty text.
@@ -108,7 +113,6 @@ pub(crate) fn looks_like(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Rejects;
 
     fn check(input: &str, expected: &str) -> Rejects {
         let decoded = decode(input.as_bytes(), &Upload::default(), &Limits::default()).expect("valid");

@@ -9,13 +9,13 @@
 //! checked before memory is taken; ids in labels become links in one place, [`links`]; the quirks of a
 //! format end in its module. No I/O, no clock.
 
+mod budget;
 pub mod collapsed;
 pub mod compression;
 mod decoded;
 mod error;
 mod export;
 mod format;
-mod frames;
 mod limits;
 pub mod links;
 pub mod otlp;
@@ -23,6 +23,7 @@ pub mod perf_script;
 pub mod pprof;
 mod rejects;
 pub mod speedscope;
+mod stacks;
 mod upload;
 mod wire;
 

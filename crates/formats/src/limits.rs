@@ -24,6 +24,8 @@ pub struct Limits {
     pub name_bytes_max: usize,
     /// Samples of one profile; the ones after that are left out.
     pub samples_per_profile_max: usize,
+    /// Bytes that frames, stacks, samples and labels of one request may unfold into; samples after that are left out.
+    pub expanded_bytes_max: usize,
     /// Events of one span, and links of one span; the ones after that are left out.
     pub events_max: usize,
     /// How deep arrays and maps may nest in an attribute value; a deeper value is left out.
@@ -43,6 +45,7 @@ impl Default for Limits {
             attribute_bytes_max: 256 << 10,
             name_bytes_max: 16 << 10,
             samples_per_profile_max: 1 << 20,
+            expanded_bytes_max: 512 << 20,
             events_max: 1024,
             recursion_max: 16,
             time_max: Timestamp::MAX,

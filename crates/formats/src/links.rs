@@ -227,9 +227,10 @@ fn trace_of_u64(number: u64) -> Option<TraceId> {
     TraceId::from_bytes(u128::from(number).to_be_bytes())
 }
 
-/// A number in decimal that fits 64 bits. 32 digits do not, so those are left to be read as hex.
+/// A number in decimal. 32 digits are no number of 64 bits, so those are left to be read as hex.
 fn decimal_id(text: &str) -> Option<u64> {
-    match text.bytes().all(|b| b.is_ascii_digit()) {
+    const DIGITS_MAX: usize = 20;
+    match text.len() <= DIGITS_MAX && text.bytes().all(|b| b.is_ascii_digit()) {
         true => text.parse().ok(),
         false => None,
     }
@@ -320,6 +321,24 @@ pub fn labels_of(sample: &Sample) -> Vec<Label> {
     }
     labels.sort_by(|a, b| a.key.cmp(&b.key));
     labels
+}
+
+/// About how much memory a label takes.
+pub(crate) fn label_bytes(label: &Label) -> usize {
+    size_of::<Label>() + label.key.len() + label.unit.len() + value_bytes(&label.value)
+}
+
+fn value_bytes(value: &Value) -> usize {
+    match value {
+        Value::Str(text) => text.len(),
+        Value::Bytes(bytes) => bytes.len(),
+        Value::Array(values) => values.iter().map(|v| size_of::<Value>() + value_bytes(v)).sum(),
+        Value::Map(pairs) => pairs
+            .iter()
+            .map(|(key, v)| size_of::<(String, Value)>() + key.len() + value_bytes(v))
+            .sum(),
+        Value::Int(_) | Value::Double(_) | Value::Bool(_) => 0,
+    }
 }
 
 fn label(key: &str, value: impl Into<Value>) -> Label {

@@ -93,6 +93,8 @@ reasons! {
     StackTooDeep = "stack_too_deep",
     /// More samples in a profile than the limit.
     TooManySamples = "too_many_samples",
+    /// Tables that unfold into more bytes than the limit.
+    ExpansionLimit = "expansion_limit",
     /// More events or links in a span than the limit.
     TooManyEvents = "too_many_events",
     /// A profile in the message layout of OTLP 1.8 or 1.9; it was read as such and kept whole.

@@ -7,12 +7,12 @@ use spanflame_model::{Attributes, Resource, Scope, Value};
 use crate::rejects::cut;
 use crate::{Limits, Reason, Rejects, Subject};
 
-/// Looks up entries of the request's string table; `None` out of range. Requests without a table have no strings.
-pub(super) type Strings<'a> = &'a dyn Fn(i32) -> Option<String>;
+/// Looks up entries of the request's string table. Requests without a table have no strings.
+pub(super) type Strings<'a> = &'a dyn Fn(i32) -> Result<String, Reason>;
 
 /// The table of a request that has none: every reference is out of range.
-pub(super) fn no_strings(_: i32) -> Option<String> {
-    None
+pub(super) fn no_strings(_: i32) -> Result<String, Reason> {
+    Err(Reason::IndexOutOfRange)
 }
 
 /// Converts attributes, counting what has to be left out.
@@ -115,12 +115,13 @@ impl AttributeReader<'_> {
 
     fn string(&self, index: i32, rejects: &mut Rejects) -> Option<String> {
         let found = (self.strings)(index);
-        if found.is_none() {
-            rejects.add(Subject::Detail, Reason::IndexOutOfRange, || {
-                format!("an attribute refers to string {index}, which is not in the table")
-            });
-        }
         found
+            .inspect_err(|reason| {
+                rejects.add(Subject::Detail, *reason, || {
+                    format!("an attribute refers to string {index}: {reason}")
+                })
+            })
+            .ok()
     }
 
     fn bound(&self, text: &mut String, rejects: &mut Rejects) {

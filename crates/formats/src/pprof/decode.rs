@@ -9,9 +9,10 @@ use spanflame_proto::pprof as wire;
 
 use super::keys;
 use crate::compression::{Encoding, decompress};
-use crate::links::{Ids, RawId, Role};
+use crate::links::{Ids, RawId, Role, label_bytes};
+use crate::stacks::{self, StackBuilder};
 use crate::wire::{Reader, Wire};
-use crate::{Decoded, Error, Limits, Reason, Rejects, Subject, Upload, frames};
+use crate::{Decoded, Error, Limits, Reason, Rejects, Subject, Upload};
 
 const FORMAT: &str = "pprof";
 
@@ -113,15 +114,15 @@ struct Importer<'a> {
     /// What the strings mean that are label keys.
     roles: HashMap<i64, Role>,
     scratch: Vec<FrameId>,
-    out: Decoded,
+    builder: StackBuilder<'a>,
+    rejects: Rejects,
 }
 
 impl<'a> Importer<'a> {
     fn new(profile: wire::Profile, limits: &'a Limits) -> Importer<'a> {
-        let mut out = Decoded::default();
+        let mut rejects = Rejects::new();
         if profile.string_table.first().is_some_and(|s| !s.is_empty()) {
-            out.rejects
-                .add(Subject::Detail, Reason::MissingZeroEntry, || "string 0 is not empty".to_owned());
+            rejects.add(Subject::Detail, Reason::MissingZeroEntry, || "string 0 is not empty".to_owned());
         }
         Importer {
             locations: ById::new(profile.location.iter().map(|l| l.id)),
@@ -132,8 +133,9 @@ impl<'a> Importer<'a> {
             roles: HashMap::new(),
             scratch: Vec::new(),
             profile,
+            builder: StackBuilder::new(limits),
             limits,
-            out,
+            rejects,
         }
     }
 
@@ -143,21 +145,24 @@ impl<'a> Importer<'a> {
         let mut samples = Vec::with_capacity(sent.len().min(self.limits.samples_per_profile_max));
         for (at, sample) in sent.into_iter().enumerate() {
             if samples.len() >= self.limits.samples_per_profile_max {
-                self.out.rejects.add(Subject::Sample, Reason::TooManySamples, || {
+                self.rejects.add(Subject::Sample, Reason::TooManySamples, || {
                     format!("the limit is {} samples", self.limits.samples_per_profile_max)
                 });
                 continue;
             }
             match self.sample(sample, info.types.len()) {
                 Ok(sample) => samples.push(sample),
-                Err((reason, text)) => self.out.rejects.add(Subject::Sample, reason, || format!("sample {at} {text}")),
+                Err((reason, text)) => self.rejects.add(Subject::Sample, reason, || format!("sample {at} {text}")),
             }
         }
+        let mut decoded = Decoded::default();
         if !samples.is_empty() {
             let info = Arc::new(info);
-            self.out.batch.profiles.push(Profile { info, samples });
+            decoded.batch.profiles.push(Profile { info, samples });
         }
-        Ok(self.out)
+        decoded.batch.stacks = self.builder.set;
+        decoded.rejects = self.rejects;
+        Ok(decoded)
     }
 
     fn info(&mut self, upload: &Upload) -> Result<ProfileInfo, Error> {
@@ -222,12 +227,15 @@ impl<'a> Importer<'a> {
             let text = format!("has {} values, the profile declares {types} sample types", sent.value.len());
             return Err((Reason::ValueCount, text));
         }
+        let limited = |reason: Reason| (reason, format!("exceeds a limit: {reason}"));
+        let bytes = size_of::<Sample>() + size_of_val(&sent.value[..]);
+        self.builder.budget.take(bytes).map_err(limited)?;
         let stack = self.stack(sent.location_id)?;
         let mut sample = Sample {
             values: sent.value,
             ..Sample::new(stack)
         };
-        self.labels(&sent.label, &mut sample);
+        self.labels(&sent.label, &mut sample).map_err(limited)?;
         Ok(sample)
     }
 
@@ -246,8 +254,8 @@ impl<'a> Importer<'a> {
                 break;
             }
         }
-        let Decoded { batch, rejects } = &mut self.out;
-        let stack = frames::add_stack(&mut batch.stacks, &mut frames, self.limits, rejects);
+        let added = self.builder.add_stack(&mut frames, &mut self.rejects);
+        let stack = added.map_err(|reason| (reason, format!("has a stack of {} frames: {reason}", frames.len())))?;
         self.scratch = frames;
         self.stacks.insert(locations, stack);
         Ok(stack)
@@ -273,7 +281,7 @@ impl<'a> Importer<'a> {
         if location.mapping_id != 0 {
             let mapping = self.mappings.get(location.mapping_id).ok_or(Reason::UnknownReference)?;
             let mapping = &self.profile.mapping[mapping];
-            address = frames::module_address(address, mapping.memory_start, mapping.memory_limit, mapping.file_offset);
+            address = stacks::module_address(address, mapping.memory_start, mapping.memory_limit, mapping.file_offset);
             let (file, build_id) = (mapping.filename, mapping.build_id);
             bare.module = self.name(file);
             bare.build_id = self.name(build_id);
@@ -285,11 +293,11 @@ impl<'a> Importer<'a> {
             if frame.is_unresolved() {
                 frame.address = Some(address);
             }
-            ids.push(self.out.batch.stacks.add_frame(frame));
+            ids.push(self.builder.add_frame(frame)?);
         }
         if ids.is_empty() {
             bare.address = Some(address);
-            ids.push(self.out.batch.stacks.add_frame(bare));
+            ids.push(self.builder.add_frame(bare)?);
         }
         Ok(ids.into_boxed_slice())
     }
@@ -313,14 +321,20 @@ impl<'a> Importer<'a> {
     }
 
     fn name(&mut self, index: i64) -> String {
-        let mut rejects = std::mem::take(&mut self.out.rejects);
-        let name = frames::name(self.text(index), self.limits, &mut rejects);
-        self.out.rejects = rejects;
+        let mut rejects = std::mem::take(&mut self.rejects);
+        let name = stacks::name(self.text(index), self.limits, &mut rejects);
+        self.rejects = rejects;
         name
     }
 
-    fn labels(&mut self, sent: &[wire::Label], sample: &mut Sample) {
-        let mut rejects = std::mem::take(&mut self.out.rejects);
+    fn labels(&mut self, sent: &[wire::Label], sample: &mut Sample) -> Result<(), Reason> {
+        let mut rejects = std::mem::take(&mut self.rejects);
+        let result = self.read_labels(sent, sample, &mut rejects);
+        self.rejects = rejects;
+        result
+    }
+
+    fn read_labels(&mut self, sent: &[wire::Label], sample: &mut Sample, rejects: &mut Rejects) -> Result<(), Reason> {
         let excess = sent.len().saturating_sub(self.limits.attribute_count_max);
         rejects.add_many(Subject::Detail, Reason::TooManyAttributes, excess as u64, || {
             format!("a sample has {} labels", sent.len())
@@ -331,15 +345,16 @@ impl<'a> Importer<'a> {
                 rejects.add(Subject::Detail, Reason::NoKey, || "a label has no key".to_owned());
                 continue;
             }
-            if !self.is_said(label, sample, &mut ids, &mut rejects) {
-                let label = self.label(label, &mut rejects);
+            if !self.is_said(label, sample, &mut ids, rejects) {
+                let label = self.label(label, rejects);
+                self.builder.budget.take(label_bytes(&label))?;
                 sample.labels.push(label);
             }
         }
         // Labels are a set: writers order them as they like.
         sample.labels.sort_by(|a, b| a.key.cmp(&b.key));
         sample.link = ids.into_link();
-        self.out.rejects = rejects;
+        Ok(())
     }
 
     /// Whether the sample's own fields now say all that the label says.

@@ -4,14 +4,15 @@ use std::borrow::Cow;
 
 use opentelemetry_proto::tonic::common::v1::AnyValue;
 use prost::Message;
-use spanflame_model::{Claim, Frame, FrameId, Label, Link, SpanId, StackId, StackSet, TraceId, Value};
+use spanflame_model::{Claim, Frame, FrameId, Label, Link, SpanId, StackId, TraceId, Value};
 
 use super::raw::Tables;
 use crate::links::Role;
 use crate::otlp::attributes::AttributeReader;
 use crate::otlp::traces::invalid_id;
+use crate::stacks::{self, StackBuilder};
 use crate::wire::{Reader, Wire, WireError, each_varint};
-use crate::{Limits, Reason, Rejects, Subject, frames};
+use crate::{Limits, Reason, Rejects, Subject};
 
 /// In which space the addresses of a profile lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +36,7 @@ type Cache<T> = Vec<Option<Result<T, Reason>>>;
 pub(super) struct Dictionary<'a> {
     tables: Tables<'a>,
     limits: &'a Limits,
-    pub(super) stacks: StackSet,
+    pub(super) stacks: StackBuilder<'a>,
     attributes: Cache<TableAttribute>,
     links: Cache<Link>,
     /// By [`Addresses`].
@@ -97,7 +98,7 @@ impl<'a> Dictionary<'a> {
         Dictionary {
             tables,
             limits,
-            stacks: StackSet::new(),
+            stacks: StackBuilder::new(limits),
             attributes: Vec::new(),
             links: Vec::new(),
             frames: Default::default(),
@@ -112,8 +113,15 @@ impl<'a> Dictionary<'a> {
         }
     }
 
+    /// A string to keep, charged to the request.
+    pub(super) fn owned_string(&self, index: i64) -> Result<String, Reason> {
+        let text = self.string(index)?;
+        self.stacks.budget.take(text.len())?;
+        Ok(text.into_owned())
+    }
+
     fn name(&self, index: i64, rejects: &mut Rejects) -> Result<String, Reason> {
-        self.string(index).map(|text| frames::name(&text, self.limits, rejects))
+        self.string(index).map(|text| stacks::name(&text, self.limits, rejects))
     }
 
     /// The link of an entry; none at index 0 and for the zero link.
@@ -159,7 +167,7 @@ impl<'a> Dictionary<'a> {
             return Err(Reason::NoKey);
         }
         let value = AnyValue::decode(value.unwrap_or_default()).map_err(|_| Reason::Malformed)?;
-        let strings = |index: i32| self.string(index.into()).ok().map(Cow::into_owned);
+        let strings = |index: i32| self.owned_string(index.into());
         let reader = AttributeReader {
             limits: self.limits,
             strings: &strings,
@@ -175,7 +183,7 @@ impl<'a> Dictionary<'a> {
     /// The stack of an entry; the empty one at index 0.
     pub(super) fn stack(&mut self, index: i64, addresses: Addresses, rejects: &mut Rejects) -> Result<StackId, Reason> {
         if index == 0 {
-            return Ok(self.stacks.add_stack(&[]));
+            return self.stacks.add_stack(&mut Vec::new(), rejects);
         }
         let bytes = entry(&self.tables.stacks, index)?;
         if let Some(known) = *slot(&mut self.frames[addresses as usize].stacks, index, self.tables.stacks.len()) {
@@ -196,7 +204,7 @@ impl<'a> Dictionary<'a> {
                 break;
             }
         }
-        Ok(frames::add_stack(&mut self.stacks, &mut frames, self.limits, rejects))
+        self.stacks.add_stack(&mut frames, rejects)
     }
 
     fn location(&mut self, index: i64, addresses: Addresses, rejects: &mut Rejects) -> Result<&[FrameId], Reason> {
@@ -219,7 +227,7 @@ impl<'a> Dictionary<'a> {
         let kind = self.first_text(&location.attributes, &["profile.frame.type"], rejects)?;
         let address = match addresses {
             Addresses::Module => location.address,
-            Addresses::Process => frames::module_address(location.address, module.start, module.limit, module.offset),
+            Addresses::Process => stacks::module_address(location.address, module.start, module.limit, module.offset),
         };
         let bare = Frame {
             module: module.file,
@@ -234,14 +242,14 @@ impl<'a> Dictionary<'a> {
             if frame.is_unresolved() {
                 frame.address = Some(address);
             }
-            ids.push(self.stacks.add_frame(frame));
+            ids.push(self.stacks.add_frame(frame)?);
         }
         if ids.is_empty() {
             let frame = Frame {
                 address: Some(address),
                 ..bare
             };
-            ids.push(self.stacks.add_frame(frame));
+            ids.push(self.stacks.add_frame(frame)?);
         }
         Ok(ids.into_boxed_slice())
     }

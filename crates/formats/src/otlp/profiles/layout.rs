@@ -185,8 +185,8 @@ fn before_1_8(request: &RawRequest<'_>) -> Option<&'static str> {
         return Some("1.5 or before");
     }
     // Attributes with their key as text; a list of locations where there is now the time.
-    let key_is_text = |entry: &&[u8]| matches!(Reader::new(entry).next(), Ok(Some((1, Wire::Bytes(key)))) if !key.is_empty());
-    let is_1_7 = request.tables.attributes.iter().any(|entry| key_is_text(&entry))
-        || has(|field, wire| matches!((field, wire), (3, Wire::Bytes(_))));
+    let key_is_text = |entry: &[u8]| matches!(Reader::new(entry).next(), Ok(Some((1, Wire::Bytes(key)))) if !key.is_empty());
+    let is_1_7 =
+        request.tables.attributes.iter().any(|entry| key_is_text(entry)) || has(|field, wire| matches!((field, wire), (3, Wire::Bytes(_))));
     is_1_7.then_some("1.7")
 }

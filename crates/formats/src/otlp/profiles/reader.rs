@@ -10,7 +10,7 @@ use spanflame_model::{Attributes, Link, Profile, ProfileInfo, Resource, Sample, 
 use super::dictionary::{Addresses, Dictionary};
 use super::layout::{Layout, RawSample};
 use super::raw::{RawGroup, RawProfile, RawRequest};
-use crate::links::{Ids, Place, RawId, Role};
+use crate::links::{Ids, Place, RawId, Role, label_bytes};
 use crate::otlp::attributes::AttributeReader;
 use crate::otlp::traces::accept_time;
 use crate::wire::{Reader, Wire, each_varint};
@@ -55,7 +55,7 @@ pub(super) fn read(request: RawRequest<'_>, layout: Layout, limits: &Limits) -> 
     }
     let mut decoded = Decoded::default();
     decoded.batch.profiles = profiles;
-    decoded.batch.stacks = reader.dictionary.stacks;
+    decoded.batch.stacks = reader.dictionary.stacks.set;
     decoded.rejects = rejects;
     decoded
 }
@@ -91,7 +91,7 @@ impl<'a> ProfileReader<'a> {
     fn origin(&self, group: &RawGroup<'_>, rejects: &mut Rejects) -> Result<Origin, Reason> {
         let resource = WireResource::decode(group.resource).map_err(|_| Reason::Malformed)?;
         let scope = InstrumentationScope::decode(group.scope).map_err(|_| Reason::Malformed)?;
-        let strings = |index: i32| self.dictionary.string(index.into()).ok().map(std::borrow::Cow::into_owned);
+        let strings = |index: i32| self.dictionary.owned_string(index.into());
         let reader = AttributeReader {
             limits: self.limits,
             strings: &strings,
@@ -211,6 +211,11 @@ impl<'a> ProfileReader<'a> {
         layout.read_sample(bytes, &mut self.scratch).map_err(|_| Reason::Malformed)?;
         let stack = self.dictionary.stack(self.scratch.stack, origin.addresses, rejects)?;
         let link = self.link(rejects)?;
+        let observed = self.scratch.values.len() + self.scratch.times.len();
+        self.dictionary
+            .stacks
+            .budget
+            .take(size_of::<Sample>() + observed * size_of::<i64>())?;
         let (values, times) = observations(&self.scratch, self.limits, rejects)?;
         let mut sample = Sample {
             values,
@@ -262,7 +267,9 @@ impl<'a> ProfileReader<'a> {
                 }),
             };
             if !said {
-                sample.labels.push(label.clone());
+                let label = label.clone();
+                self.dictionary.stacks.budget.take(label_bytes(&label))?;
+                sample.labels.push(label);
             }
         }
         // Attributes are a set: their order means nothing.
