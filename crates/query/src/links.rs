@@ -201,3 +201,6 @@ pub(crate) fn observed(stored: &StoredSample) -> TimeRange {
         _ => stored.info.range(),
     }
 }
+
+#[cfg(test)]
+mod tests;

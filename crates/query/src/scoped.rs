@@ -332,3 +332,6 @@ pub(crate) fn skew_to_parent(index: &TraceIndex<'_>, span: &Span) -> Option<Reas
         )
     })
 }
+
+#[cfg(test)]
+mod tests;
