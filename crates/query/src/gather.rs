@@ -214,3 +214,6 @@ fn round_together(sums: Vec<(StackId, Sum)>) -> Vec<StackTotal> {
     }
     totals
 }
+
+#[cfg(test)]
+mod tests;

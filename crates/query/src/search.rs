@@ -298,3 +298,6 @@ impl Ord for Ranked {
         self.rank.cmp(&other.rank)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -258,3 +258,6 @@ impl Remembering<'_> {
         selects
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -211,3 +211,6 @@ impl<'a> WindowCount<'a> {
         level
     }
 }
+
+#[cfg(test)]
+mod tests;
