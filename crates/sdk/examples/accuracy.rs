@@ -55,19 +55,6 @@ fn id(span: &Span) -> Option<SpanId> {
     SpanId::from_bytes(span.context().span().span_context().span_id().to_bytes())
 }
 
-/// Time stolen from a spinning thread in pieces of 1 to 100 us, per second: signals and ticks, not the scheduler.
-fn stolen_ns_per_s(seconds: u64) -> f64 {
-    let begin = clock(libc::CLOCK_MONOTONIC);
-    let (mut last, mut stolen) = (begin, 0);
-    while last - begin < Duration::from_secs(seconds) {
-        let now = clock(libc::CLOCK_MONOTONIC);
-        let gap = (now - last).as_nanos();
-        stolen += if (1_000..100_000).contains(&gap) { gap } else { 0 };
-        last = now;
-    }
-    stolen as f64 / seconds as f64
-}
-
 struct Attribution {
     right: u64,
     wrong: u64,
@@ -130,17 +117,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
     let rate_hz: u32 = arguments.next().map_or(Ok(100), |text| text.parse())?;
     let seconds: u64 = arguments.next().map_or(Ok(20), |text| text.parse())?;
-    let quiet = stolen_ns_per_s(5);
 
     let batches: Arc<Mutex<Vec<Batch>>> = Arc::default();
     let sink = batches.clone();
     let take = move |batch| sink.lock().expect("no panic").push(batch);
     let sdk = Sdk::builder("accuracy").rate_hz(rate_hz).exporter(Box::new(take)).start()?;
     tracing_subscriber::registry().with(sdk.layer()).init();
-    let before = sdk.stats().observations;
-    let disturbed = stolen_ns_per_s(5);
-    let observed_per_s = (sdk.stats().observations - before) as f64 / 5.0;
-
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(WORKERS)
         .on_thread_start(sdk.thread_hook())
@@ -185,7 +167,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!(
         "{{\"rate_hz\": {rate_hz}, \"cpu_s\": {:.2}, \"expected\": {expected:.0}, \"observed\": {observed}, \"error\": {:.4}, \
          \"right\": {}, \"wrong\": {}, \"unlinked\": {}, \"frames_mean\": {:.1}, \"rooted\": {:.4}, \"threads\": {}, \
-         \"cost_us_per_observation\": {:.2}, \"dropped\": {}}}",
+         \"handler_us_mean\": {:.2}, \"dropped\": {}}}",
         used.as_secs_f64(),
         observed as f64 / expected - 1.0,
         found.right,
@@ -194,7 +176,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         found.frames as f64 / observed as f64,
         found.rooted as f64 / observed as f64,
         threads.len(),
-        (disturbed - quiet) / observed_per_s / 1e3,
+        stats.handler_ns as f64 / stats.observations as f64 / 1e3,
         stats.dropped_ring + stats.dropped_window + stats.dropped_export,
     );
     Ok(())

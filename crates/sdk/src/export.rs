@@ -12,8 +12,8 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use crate::formats::Limits;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
+use spanflame_formats::Limits;
 use spanflame_model::Batch;
 
 pub(crate) use otlp::Client;
@@ -122,7 +122,7 @@ impl Exporter {
         let spans = spans::count(&request);
         match &self.target {
             Target::Callback(callback) => {
-                let decoded = crate::formats::otlp::traces::from_message(request, &Limits::default());
+                let decoded = spanflame_formats::otlp::traces::from_message(request, &Limits::default());
                 callback(decoded.batch);
             }
             Target::Server(_) => self.push(Request::traces(request, spans)),

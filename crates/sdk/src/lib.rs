@@ -26,7 +26,6 @@
 mod active;
 mod error;
 mod export;
-mod formats;
 mod profile;
 mod resolve;
 mod resource;

@@ -9,6 +9,7 @@ use crate::window::{Key, Window};
 
 /// What all profiles of this process have in common.
 pub(crate) struct ProfileBuilder {
+    /// Without the process id, which the model keeps on samples.
     pub(crate) resource: Arc<Resource>,
     pub(crate) scope: Arc<Scope>,
     pub(crate) period_ns: u64,
@@ -28,6 +29,7 @@ impl ProfileBuilder {
             samples.push(Sample {
                 link: link(&key),
                 times,
+                pid: Some(std::process::id().into()),
                 thread_id: Some(key.tid.into()),
                 thread_name: names.get(&key.tid).map(|name| name.to_string()),
                 ..Sample::new(stacks[key.stack])

@@ -157,6 +157,7 @@ impl Sampler {
             }
         }
         add(&self.counters.dropped_ring, slot.ring.take_dropped());
+        add(&self.counters.handler_ns, slot.take_spent_ns());
     }
 
     fn hand_over(&mut self, windows: &SyncSender<Outgoing>, wait: bool) {

@@ -9,6 +9,9 @@ pub struct Stats {
     pub observations: u64,
     /// Those of them that name a span.
     pub linked: u64,
+    /// Time that threads spent interrupted, without the kernel's part; by the wall clock, so longer where the
+    /// scheduler took the CPU away meanwhile.
+    pub handler_ns: u64,
     /// Observations handed to the receiver and accepted by it.
     pub delivered: u64,
     /// Threads that are sampled now.
@@ -32,6 +35,7 @@ pub struct Stats {
 pub(crate) struct Counters {
     pub(crate) observations: AtomicU64,
     pub(crate) linked: AtomicU64,
+    pub(crate) handler_ns: AtomicU64,
     pub(crate) delivered: AtomicU64,
     pub(crate) threads: AtomicU64,
     pub(crate) threads_refused: AtomicU64,
@@ -48,6 +52,7 @@ impl Counters {
         Stats {
             observations: get(&self.observations),
             linked: get(&self.linked),
+            handler_ns: get(&self.handler_ns),
             delivered: get(&self.delivered),
             threads: get(&self.threads),
             threads_refused: get(&self.threads_refused),

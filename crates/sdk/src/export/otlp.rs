@@ -38,7 +38,7 @@ pub(super) enum Failure {
 impl Request {
     pub(super) fn profiles(batch: &Batch, observations: u64) -> Request {
         Request::Profiles {
-            message: crate::formats::otlp::profiles::encode(batch),
+            message: spanflame_formats::otlp::profiles::encode(batch),
             observations,
         }
     }

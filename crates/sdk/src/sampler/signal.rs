@@ -12,7 +12,7 @@ use std::cell::UnsafeCell;
 use std::io;
 use std::mem;
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU64, Ordering};
 
 use spanflame_context::thread;
 
@@ -40,6 +40,8 @@ pub(super) struct Slot {
     /// Whether a handler may hold the table.
     busy: AtomicBool,
     pub(super) ring: Ring,
+    /// Time spent in the handler since it was last asked for.
+    spent_ns: AtomicU64,
     scratch: UnsafeCell<Scratch>,
 }
 
@@ -58,6 +60,7 @@ pub(super) fn slot(number: usize) -> &'static Slot {
         tid: AtomicI32::new(0),
         busy: AtomicBool::new(false),
         ring: Ring::new(),
+        spent_ns: AtomicU64::new(0),
         scratch: UnsafeCell::new(Scratch::new()),
     }));
     SLOTS[number].store(ptr::from_ref(slot).cast_mut(), Ordering::Release);
@@ -68,6 +71,11 @@ impl Slot {
     /// Gives the slot to a thread, or takes it back with 0.
     pub(super) fn set_owner(&self, tid: i32) {
         self.tid.store(tid, Ordering::SeqCst);
+    }
+
+    /// Time spent in the handler since the last call.
+    pub(super) fn take_spent_ns(&self) -> u64 {
+        self.spent_ns.swap(0, Ordering::Relaxed)
     }
 }
 
@@ -222,13 +230,15 @@ fn record(slot: &Slot, context: &libc::ucontext_t, weight: u64) {
     // SAFETY: the table was loaded while the slot is busy, so it is freed only after this returns; `scratch`
     // is this thread's alone, see `Slot`.
     let (table, scratch) = unsafe { (&*table, &mut *slot.scratch.get()) };
+    let begin_ns = now_unix_ns();
     let active = thread::current();
     let depth = table.walk(registers(context), scratch);
     let trace = active.map_or([0; 16], |active| *active.trace_id.as_bytes());
     let span = active.map_or([0; 8], |active| *active.span_id.as_bytes());
     let half = |at: usize| u64::from_ne_bytes([0, 1, 2, 3, 4, 5, 6, 7].map(|byte| trace[at + byte]));
-    let header: [u64; HEADER_WORDS] = [now_unix_ns(), half(0), half(8), u64::from_ne_bytes(span), weight];
+    let header: [u64; HEADER_WORDS] = [begin_ns, half(0), half(8), u64::from_ne_bytes(span), weight];
     slot.ring.push(&header, &scratch.frames[..depth], weight);
+    slot.spent_ns.fetch_add(now_unix_ns().saturating_sub(begin_ns), Ordering::Relaxed);
 }
 
 fn now_unix_ns() -> u64 {

@@ -96,12 +96,13 @@ impl Builder {
     }
 
     /// Starts. All threads that exist are sampled when this returns, later ones within 100 ms of their start.
-    pub fn start(self) -> Result<Sdk, Error> {
+    pub fn start(mut self) -> Result<Sdk, Error> {
         self.check()?;
+        let target = self.target()?;
         if RUNNING.swap(true, Ordering::AcqRel) {
             return Err(Error::AlreadyRunning);
         }
-        let started = self.start_alone();
+        let started = self.start_alone(target);
         if started.is_err() {
             RUNNING.store(false, Ordering::Release);
         }
@@ -126,8 +127,7 @@ impl Builder {
         Ok(())
     }
 
-    fn start_alone(mut self) -> Result<Sdk, Error> {
-        let target = self.target()?;
+    fn start_alone(self, target: Target) -> Result<Sdk, Error> {
         let attributes = resource::describe(&self.service, &self.attributes);
         let counters = Arc::new(Counters::default());
         let (queue, queued) = sync_channel(QUEUE_MAX);
@@ -136,7 +136,7 @@ impl Builder {
         let process_context = publish(&attributes);
         let sampler = Sampler::start(period_ns, self.interval, counters.clone())?;
         let profiles = ProfileBuilder {
-            resource: Arc::new(Resource::new(attributes.clone())),
+            resource: Arc::new(without_pid(attributes.clone())),
             scope: Arc::new(scope()),
             period_ns,
             resolver: Resolver::default(),
@@ -190,6 +190,11 @@ fn publish(attributes: &Attributes) -> Option<Published> {
     Published::new(&ProcessContext::new(attributes.clone()))
         .inspect_err(|error| tracing::warn!(%error, "process context is not published"))
         .ok()
+}
+
+fn without_pid(mut attributes: Attributes) -> Resource {
+    attributes.remove("process.pid");
+    Resource::new(attributes)
 }
 
 fn scope() -> Scope {
