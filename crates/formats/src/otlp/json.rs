@@ -8,5 +8,16 @@ mod fields;
 mod profiles;
 mod traces;
 
+use serde::Deserialize;
+use serde::de::Error;
+
+/// Reads a request. The parser alone would take an array for an object without names.
+fn request<'de, T: Deserialize<'de>>(bytes: &'de [u8]) -> Result<T, serde_json::Error> {
+    match bytes.trim_ascii_start().first() {
+        Some(b'{') => serde_json::from_slice(bytes),
+        _ => Err(serde_json::Error::custom("the request is not an object")),
+    }
+}
+
 pub(super) use profiles::profiles_request;
 pub(super) use traces::trace_request;

@@ -11,7 +11,7 @@ use crate::otlp::profiles::too_old;
 
 /// Reads a profiles request. Refuses layouts before 1.8, whose samples name a range of locations.
 pub(in crate::otlp) fn profiles_request(bytes: &[u8]) -> Result<ExportProfilesServiceRequest, Error> {
-    let request: Request = serde_json::from_slice(bytes).map_err(|e| Error::malformed("OTLP/JSON profiles request", e))?;
+    let request: Request = super::request(bytes).map_err(|e| Error::malformed("OTLP/JSON profiles request", e))?;
     let groups = request.resource_profiles.iter().flat_map(|r| &r.scope_profiles);
     let mut samples = groups.flat_map(|s| &s.profiles).flat_map(|p| &p.samples);
     if samples.any(|s| s.locations_start_index.is_some() || s.locations_length.is_some()) {

@@ -8,7 +8,7 @@ use super::fields::{HexId, KeyValue, Number, Resource, Scope, into_wire, nullabl
 
 /// Reads a trace request.
 pub(in crate::otlp) fn trace_request(bytes: &[u8]) -> Result<ExportTraceServiceRequest, serde_json::Error> {
-    let request: Request = serde_json::from_slice(bytes)?;
+    let request: Request = super::request(bytes)?;
     Ok(ExportTraceServiceRequest {
         resource_spans: request.resource_spans.into_iter().map(Into::into).collect(),
     })
