@@ -123,6 +123,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let take = move |batch| sink.lock().expect("no panic").push(batch);
     let sdk = Sdk::builder("accuracy").rate_hz(rate_hz).exporter(Box::new(take)).start()?;
     tracing_subscriber::registry().with(sdk.layer()).init();
+    std::thread::sleep(Duration::from_secs(1));
+    let before = clock(libc::CLOCK_PROCESS_CPUTIME_ID);
+    std::thread::sleep(Duration::from_secs(10));
+    let idle_share = (clock(libc::CLOCK_PROCESS_CPUTIME_ID) - before).as_secs_f64() / 10.0;
+
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(WORKERS)
         .on_thread_start(sdk.thread_hook())
@@ -167,7 +172,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!(
         "{{\"rate_hz\": {rate_hz}, \"cpu_s\": {:.2}, \"expected\": {expected:.0}, \"observed\": {observed}, \"error\": {:.4}, \
          \"right\": {}, \"wrong\": {}, \"unlinked\": {}, \"frames_mean\": {:.1}, \"rooted\": {:.4}, \"threads\": {}, \
-         \"handler_us_mean\": {:.2}, \"dropped\": {}}}",
+         \"handler_us_mean\": {:.2}, \"idle_share\": {idle_share:.5}, \"dropped\": {}}}",
         used.as_secs_f64(),
         observed as f64 / expected - 1.0,
         found.right,

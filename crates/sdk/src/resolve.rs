@@ -150,7 +150,7 @@ impl DebugFile {
         let after = self.symbols.partition_point(|symbol| symbol.address <= stated);
         let symbol = self.symbols[..after].last()?;
         // Hand-written assembly often states no size.
-        (symbol.size == 0 || stated < symbol.address + symbol.size).then_some(symbol)
+        (symbol.size == 0 || stated - symbol.address < symbol.size).then_some(symbol)
     }
 }
 

@@ -188,3 +188,22 @@ fn a_function_receives_spans_and_profiles_instead_of_a_server() {
     assert!(samples().any(|sample| sample.link.span_id() == Some(span.span_id)));
     assert_eq!(samples().map(|sample| sample.times.len() as u64).sum::<u64>(), stats.delivered);
 }
+
+#[test]
+fn starting_and_stopping_inside_async_code_does_not_panic() {
+    let _alone = ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    let refused = runtime.block_on(async {
+        let sdk = Sdk::builder("first").start().expect("no other profiler");
+        let refused = Sdk::builder("second").start().err().expect("one at a time");
+        sdk.shutdown();
+        refused
+    });
+    assert_eq!(
+        refused.to_string(),
+        "spanflame already runs in this process, expected one at a time"
+    );
+}

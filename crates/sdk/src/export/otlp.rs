@@ -58,7 +58,8 @@ impl Request {
 /// A connection that is made when it is first needed. Owns a small runtime: the application's may be busy, and
 /// in a synchronous program there is none.
 pub(crate) struct Client {
-    runtime: tokio::runtime::Runtime,
+    /// Present until it is dropped.
+    runtime: Option<tokio::runtime::Runtime>,
     profiles: ProfilesServiceClient<Channel>,
     traces: TraceServiceClient<Channel>,
 }
@@ -86,7 +87,7 @@ impl Client {
             address.connect_timeout(CONNECT_TIME_MAX).timeout(REQUEST_TIME_MAX).connect_lazy()
         };
         Ok(Client {
-            runtime,
+            runtime: Some(runtime),
             profiles: ProfilesServiceClient::new(channel.clone()),
             traces: TraceServiceClient::new(channel),
         })
@@ -94,14 +95,15 @@ impl Client {
 
     /// Sends and waits for the answer.
     pub(super) fn send(&mut self, request: &Request) -> Result<(), Failure> {
+        let runtime = self.runtime.as_ref().expect("present until dropped");
         let answer = match request {
             Request::Profiles { message, .. } => {
                 let message = message.clone();
-                self.runtime.block_on(self.profiles.export(message)).map(|_| ())
+                runtime.block_on(self.profiles.export(message)).map(|_| ())
             }
             Request::Traces { message, .. } => {
                 let message = message.clone();
-                self.runtime.block_on(self.traces.export(message)).map(|_| ())
+                runtime.block_on(self.traces.export(message)).map(|_| ())
             }
         };
         answer.map_err(|status| match status.code() {
@@ -116,5 +118,14 @@ impl Client {
             | Code::Unknown => Failure::Away(status),
             _ => Failure::Refused(status),
         })
+    }
+}
+
+impl Drop for Client {
+    /// The SDK may fail to start inside an async function, where a runtime must not be waited for.
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
     }
 }

@@ -249,7 +249,7 @@ fn now_unix_ns() -> u64 {
 }
 
 #[cfg(target_arch = "x86_64")]
-fn registers(context: &libc::ucontext_t) -> Registers {
+pub(super) fn registers(context: &libc::ucontext_t) -> Registers {
     let general = |index: libc::c_int| context.uc_mcontext.gregs[index as usize] as u64;
     Registers {
         pc: general(libc::REG_RIP),
@@ -260,7 +260,7 @@ fn registers(context: &libc::ucontext_t) -> Registers {
 }
 
 #[cfg(target_arch = "aarch64")]
-fn registers(context: &libc::ucontext_t) -> Registers {
+pub(super) fn registers(context: &libc::ucontext_t) -> Registers {
     let machine = &context.uc_mcontext;
     Registers {
         pc: machine.pc,

@@ -245,3 +245,79 @@ impl Pages {
         Some(page)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::mem;
+
+    use super::*;
+    use crate::sampler::module::Modules;
+    use crate::sampler::signal::registers;
+
+    /// The stack at this point, as a handler that interrupts it would see it.
+    #[inline(never)]
+    fn walk_here(table: &UnwindTable, scratch: &mut Scratch) -> Vec<u64> {
+        // SAFETY: all-zero is a valid `ucontext_t`, and `getcontext` fills it with the registers of this function.
+        let context = unsafe {
+            let mut context: libc::ucontext_t = mem::zeroed();
+            libc::getcontext(&mut context);
+            context
+        };
+        let depth = table.walk(registers(&context), scratch);
+        scratch.frames[..depth].to_vec()
+    }
+
+    #[inline(never)]
+    fn recurse(depth: u32, table: &UnwindTable, scratch: &mut Scratch) -> Vec<u64> {
+        match depth {
+            0 => walk_here(table, scratch),
+            _ => std::hint::black_box(recurse(depth - 1, table, scratch)),
+        }
+    }
+
+    #[test]
+    fn frame_pointers_and_tables_lead_to_the_same_callers() {
+        let mut modules = Modules::default();
+        modules.refresh();
+        let mut scratch = Scratch::new();
+        let mut table = UnwindTable::new(modules.list());
+        let here = frame_pointers_and_tables_lead_to_the_same_callers as fn() as usize as u64;
+        assert!(
+            table.code_at(here).is_some_and(|code| code.frame_pointers),
+            "set in .cargo/config.toml"
+        );
+        let walks = [true, false].map(|frame_pointers| {
+            table.code.iter_mut().for_each(|code| code.frame_pointers &= frame_pointers);
+            recurse(20, &table, &mut scratch)
+        });
+        assert!(walks[0].len() > 25, "{walks:?}");
+        // The last one is in the C library, where there are only tables.
+        assert_eq!(walks[0], walks[1]);
+    }
+
+    #[test]
+    fn a_stack_deeper_than_a_sample_is_cut_at_the_root_end() {
+        let mut modules = Modules::default();
+        modules.refresh();
+        let table = UnwindTable::new(modules.list());
+        let mut scratch = Scratch::new();
+        assert_eq!(recurse(FRAMES_MAX as u32 + 10, &table, &mut scratch).len(), FRAMES_MAX);
+    }
+
+    #[test]
+    fn registers_that_lead_nowhere_end_the_walk_without_a_fault() {
+        let mut modules = Modules::default();
+        modules.refresh();
+        let table = UnwindTable::new(modules.list());
+        let mut scratch = Scratch::new();
+        for word in [0, 8, 0x1000, 0xdead_beef_dead_beef, u64::MAX - 7] {
+            let registers = Registers {
+                pc: walk_here as fn(_, _) -> _ as usize as u64 + 1,
+                sp: word,
+                fp: word,
+                lr: word,
+            };
+            assert_eq!(table.walk(registers, &mut scratch), 1, "{word:#x}");
+        }
+    }
+}
