@@ -41,6 +41,7 @@ impl App {
 
     /// From here on questions and exports are served.
     pub(crate) fn open(&self, store: Store) {
+        self.metrics.open(store.clone());
         let first = self.store.set(store).is_ok();
         debug_assert!(first, "a server opens one store");
     }

@@ -2,6 +2,8 @@
 //!
 //! Names begin with `spanflame_`; labels come from small closed sets, never from what clients send.
 
+mod store;
+
 use std::fmt;
 use std::time::Duration;
 
@@ -12,6 +14,9 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
 
+use spanflame_store::Store;
+
+use self::store::StoreCollector;
 use crate::ingest::Taken;
 
 /// The content type of [`Metrics::encode`].
@@ -52,6 +57,7 @@ pub(crate) struct Metrics {
     ingest_seconds: Family<One, Histogram>,
     query_seconds: Family<One, Histogram>,
     query_failures: Family<Two, Counter>,
+    store: StoreCollector,
 }
 
 impl fmt::Debug for Metrics {
@@ -78,6 +84,7 @@ impl Metrics {
             ingest_seconds: Family::new_with_constructor(seconds),
             query_seconds: Family::new_with_constructor(seconds),
             query_failures: Family::default(),
+            store: StoreCollector::default(),
         };
         metrics.register();
         metrics
@@ -86,6 +93,7 @@ impl Metrics {
     fn register(&self) {
         let mut registry = self.registry.lock();
         let registry = &mut *registry;
+        registry.register_collector(Box::new(self.store.clone()));
         registry.register(
             "ingest_requests",
             "Requests that write, by signal and outcome",
@@ -132,9 +140,9 @@ impl Metrics {
         );
     }
 
-    /// Lets something else report at every scrape.
-    pub(crate) fn register_collector(&self, collector: Box<dyn prometheus_client::collector::Collector>) {
-        self.registry.lock().register_collector(collector);
+    /// From here on a scrape also says what this store counts.
+    pub(crate) fn open(&self, store: Store) {
+        self.store.open(store);
     }
 
     /// Everything as text.

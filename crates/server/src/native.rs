@@ -19,7 +19,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
 use axum::middleware::{self, Next};
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get, post};
 use http::{HeaderValue, header};
 use serde::Serialize;
@@ -73,13 +73,24 @@ async fn openapi() -> Response {
     response
 }
 
+/// The answer to a path that nobody serves.
+pub(crate) async fn not_found(request: Request) -> Response {
+    let path: String = request.uri().path().chars().take(200).collect();
+    let missing = async move |_| Failure::new(FailureKind::NotFound, format!("{path} is no path of this server")).into_response();
+    finish(request, missing).await
+}
+
 /// Writes a handler's failure as an error object and gives every answer its request id.
 async fn write_failure(request: Request, next: Next) -> Response {
+    finish(request, async |request| next.run(request).await).await
+}
+
+async fn finish(request: Request, handler: impl AsyncFnOnce(Request) -> Response) -> Response {
     let id = request_id(&request);
-    let mut response = next.run(request).await;
+    let mut response = handler(request).await;
     if let Some(failure) = Failure::take(&mut response) {
         let retry_after = response.headers_mut().remove(header::RETRY_AFTER);
-        response = render(failure, Some(&id));
+        response = render(failure, &id);
         if let Some(seconds) = retry_after {
             response.headers_mut().insert(header::RETRY_AFTER, seconds);
         }
@@ -104,8 +115,7 @@ fn request_id(request: &Request) -> String {
     }
 }
 
-/// A failure as an answer of the native API.
-pub(crate) fn render(failure: Failure, request_id: Option<&str>) -> Response {
+fn render(failure: Failure, request_id: &str) -> Response {
     let position = failure.position.as_ref();
     let body = ErrorBody {
         error: ErrorObject {
@@ -134,8 +144,7 @@ struct ErrorObject<'a> {
     message: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     field: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    request_id: Option<&'a str>,
+    request_id: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     line: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -155,6 +164,6 @@ fn json(value: &impl Serialize) -> Response {
             response
         }
         // Wire structs have string keys and no floats that JSON lacks, so this is a fault of ours.
-        Err(error) => axum::response::IntoResponse::into_response(Failure::internal("the answer cannot be written", &error)),
+        Err(error) => Failure::internal("the answer cannot be written", &error).into_response(),
     }
 }

@@ -13,7 +13,6 @@ use axum::routing::{MethodRouter, get};
 use tower_http::cors::{AllowOrigin, Any, CorsLayer};
 
 use crate::app::App;
-use crate::failure::{Failure, FailureKind};
 use crate::{metrics, native, otlp};
 
 /// Everything: the API, OTLP over HTTP and gRPC, probes and metrics.
@@ -72,15 +71,10 @@ async fn scrape(State(app): State<Arc<App>>) -> Response {
 }
 
 async fn nothing_here(request: Request) -> Response {
-    let path = request.uri().path();
     if otlp::is_grpc(request.headers()) {
-        return otlp::unknown_method(path);
+        return otlp::unknown_method(request.uri().path());
     }
-    let path: String = path.chars().take(200).collect();
-    native::render(
-        Failure::new(FailureKind::NotFound, format!("{path} is no path of this server")),
-        None,
-    )
+    native::not_found(request).await
 }
 
 /// Nothing is allowed to other origins unless they are listed.

@@ -136,7 +136,11 @@ impl Running {
         }
         self.app.stop();
         let _ = self.stop.send(true);
-        let drained = timeout_at(deadline, async { while self.listeners.join_next().await.is_some() {} }).await;
+        // The flush at the end needs its share of the time, whoever is still connected.
+        let drained = timeout_at(deadline - timeout / 4, async {
+            while self.listeners.join_next().await.is_some() {}
+        })
+        .await;
         if drained.is_err() {
             tracing::warn!("requests were still in flight at the end of shutdown_timeout and are cut off");
             self.listeners.abort_all();

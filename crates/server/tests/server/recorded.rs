@@ -1,1 +1,243 @@
-//! Requests that real clients sent, and what their programs know to be true.
+//! Requests that real clients sent, and what their programs know to be true (`testdata/recorded`).
+//!
+//! In every program `planted_hot_path` runs in slow requests only and `ordinary_work` in fast ones only.
+
+use std::path::PathBuf;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::harness::{Reply, TestServer, config};
+
+const HOT: &str = "planted_hot_path";
+const ORDINARY: &str = "ordinary_work";
+
+/// A folder of recorded requests.
+struct Recording(PathBuf);
+
+/// A request that the program itself wrote down.
+struct Truth {
+    slow: bool,
+    trace_id: String,
+    root: String,
+    child: String,
+}
+
+impl Recording {
+    fn of(client: &str) -> Recording {
+        let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../testdata/recorded");
+        Recording(root.join(client))
+    }
+
+    fn read(&self, name: &str) -> Vec<u8> {
+        let path = self.0.join(name);
+        std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    }
+
+    fn truth(&self) -> Vec<Truth> {
+        let text = String::from_utf8(self.read("truth.tsv")).expect("UTF-8");
+        let truth = text.lines().skip(1).map(|line| {
+            let fields: Vec<&str> = line.split('\t').collect();
+            Truth {
+                slow: fields[0] == "slow",
+                trace_id: fields[1].to_owned(),
+                root: fields[2].to_owned(),
+                child: fields[3].to_owned(),
+            }
+        });
+        truth.collect()
+    }
+
+    /// Files of the folder that begin and end so, in order.
+    fn files(&self, begin: &str, end: &str) -> Vec<String> {
+        let entries = std::fs::read_dir(&self.0).expect("a folder");
+        let names = entries.map(|entry| entry.expect("an entry").file_name().into_string().expect("UTF-8"));
+        let mut names: Vec<String> = names.filter(|name| name.starts_with(begin) && name.ends_with(end)).collect();
+        names.sort();
+        assert!(!names.is_empty(), "no {begin}*{end}");
+        names
+    }
+
+    /// Sends every request of a kind as it was received, to the path it was sent to.
+    async fn replay(&self, server: &TestServer, kind: &str) {
+        for file in self.files(&format!("{kind}-"), ".body") {
+            let about = String::from_utf8(self.read(&file.replace(".body", ".request.txt"))).expect("UTF-8");
+            let path = about.split(' ').nth(1).expect("a request line").to_owned();
+            let headers: Vec<(&str, &str)> = about
+                .lines()
+                .filter_map(|line| line.split_once(": "))
+                .filter(|(name, _)| ["content-type", "content-encoding", "grpc-encoding"].contains(&name.to_lowercase().as_str()))
+                .collect();
+            if headers.iter().any(|(_, value)| *value == "application/grpc") {
+                let reply = server.grpc(server.otlp_grpc(), &path, &headers[1..], self.read(&file)).await;
+                assert_eq!(
+                    (reply.status, reply.header("grpc-status")),
+                    (200, ""),
+                    "{file}: {}",
+                    reply.header("grpc-message")
+                );
+            } else {
+                let reply = server.post(server.otlp_http(), &path, &headers, self.read(&file)).await;
+                assert_eq!(reply.status, 200, "{file}: {}", reply.text());
+            }
+        }
+    }
+
+    /// Uploads pprof files that were cut out of recorded requests.
+    async fn upload(&self, server: &TestServer, service: &str, begin: &str) {
+        for file in self.files(begin, ".pprof.gz") {
+            let path = format!("/api/v1/ingest?service={service}");
+            let reply = server.post(server.http(), &path, &[], self.read(&file)).await;
+            assert_eq!(
+                (reply.status, &reply.json()["accepted"]),
+                (200, &Value::from(1)),
+                "{file}: {}",
+                reply.text()
+            );
+        }
+    }
+}
+
+async fn start() -> (TempDir, TestServer) {
+    let directory = TempDir::new().expect("a directory");
+    let server = TestServer::start(config(directory.path())).await;
+    (directory, server)
+}
+
+async fn span_profile(server: &TestServer, truth: &Truth, span: &str, query: &str) -> Reply {
+    let reply = server
+        .get(&format!("/api/v1/traces/{}/spans/{span}/profile?{query}", truth.trace_id))
+        .await;
+    assert_eq!(reply.status, 200, "{}: {}", truth.trace_id, reply.text());
+    reply
+}
+
+fn reasons(profile: &Value) -> Vec<&str> {
+    let reasons = profile["evidence"]["reasons"].as_array().expect("reasons");
+    reasons.iter().filter_map(|reason| reason["code"].as_str()).collect()
+}
+
+/// Every slow root has the hot function below it and no fast one has; a child has no samples of its own, and
+/// its reasons name the root.
+async fn check_local_root(server: &TestServer, recording: &Recording, requests: (usize, usize)) {
+    let truth = recording.truth();
+    let slow = truth.iter().filter(|truth| truth.slow).count();
+    assert_eq!((truth.len(), slow), requests);
+    for request in &truth {
+        let stacks = span_profile(server, request, &request.root, "scope=subtree&format=collapsed")
+            .await
+            .text();
+        assert_eq!(stacks.contains(HOT), request.slow, "{}: {stacks}", request.trace_id);
+        assert!(!(request.slow && stacks.contains(ORDINARY)), "{}: {stacks}", request.trace_id);
+    }
+    for request in truth.iter().filter(|truth| truth.slow).take(10) {
+        let child = span_profile(server, request, &request.child, "scope=span").await.json();
+        assert_eq!(child["samples"], 0);
+        assert!(reasons(&child).contains(&"held_by_local_root"), "{child}");
+        let hint = child["evidence"]["reasons"][0].to_string();
+        assert!(hint.contains(&request.root), "{hint}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn go_labels_of_the_local_root_find_the_slow_requests() {
+    let (_directory, server) = start().await;
+    let recording = Recording::of("go-rootspan");
+    recording.replay(&server, "traces").await;
+    recording.upload(&server, "zoo-go", "cpu-").await;
+    check_local_root(&server, &recording, (929, 186)).await;
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rust_labels_set_by_hand_find_the_slow_requests() {
+    let (_directory, server) = start().await;
+    let recording = Recording::of("rust-pyroscope");
+    recording.replay(&server, "traces").await;
+    recording.upload(&server, "zoo-rust", "push-").await;
+    check_local_root(&server, &recording, (788, 157)).await;
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_ebpf_profiler_names_spans_in_sample_attributes() {
+    let (_directory, server) = start().await;
+    let recording = Recording::of("ebpf-profiler");
+    recording.replay(&server, "profiles").await;
+    let mut found = [0, 0];
+    for request in recording.truth() {
+        let reply = server
+            .get(&format!("/api/v1/traces/{}/profile?format=collapsed", request.trace_id))
+            .await;
+        // A request without a sample was never heard of: its spans were not sent.
+        if reply.status == 404 {
+            continue;
+        }
+        let stacks = reply.text();
+        assert!(
+            !stacks.contains(if request.slow { ORDINARY } else { HOT }),
+            "{}: {stacks}",
+            request.trace_id
+        );
+        found[usize::from(request.slow && stacks.contains(HOT))] += 1;
+    }
+    assert!(found[0] > 0 && found[1] > 0, "{found:?}");
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn python_without_labels_is_found_by_time_and_place_only() {
+    let (_directory, server) = start().await;
+    let recording = Recording::of("python-stackprofiler");
+    recording.replay(&server, "traces").await;
+    recording.upload(&server, "zoo-python", "push-").await;
+    let truth = recording.truth();
+    let request = truth.iter().find(|truth| truth.slow).expect("a slow request");
+    let own = span_profile(&server, request, &request.root, "scope=span").await.json();
+    assert_eq!(own["samples"], 0);
+    assert!(reasons(&own).contains(&"samples_without_link"), "{own}");
+    let around = span_profile(&server, request, &request.root, "scope=window").await.json();
+    assert!(around["samples"].as_u64().expect("a count") > 0, "{around}");
+    assert_eq!(around["evidence"]["window_match"], "service");
+    assert!(around["frames"].to_string().contains(HOT));
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn java_over_otlp_has_its_totals_and_no_service() {
+    let (_directory, server) = start().await;
+    let recording = Recording::of("java-agent-otlp");
+    recording.replay(&server, "profiles").await;
+    let services = server.get("/api/v1/services?start=0&end=9000000000000000000").await.json();
+    assert_eq!(services["services"][0]["name"], "unknown_service", "{services}");
+    let profile = server.get("/api/v1/profile?start=0&end=9000000000000000000").await.json();
+    assert!(profile["total"].as_i64().expect("a total") > 0, "{}", profile["evidence"]);
+    assert!(profile["frames"].to_string().contains(HOT));
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn node_traces_in_json_are_whole() {
+    let (_directory, server) = start().await;
+    let recording = Recording::of("node-otlp-json-traces");
+    recording.replay(&server, "traces").await;
+    let truth = recording.truth();
+    let mut complete = 0;
+    for request in &truth {
+        let reply = server.get(&format!("/api/v1/traces/{}", request.trace_id)).await;
+        if reply.status == 404 {
+            continue;
+        }
+        let trace = reply.json();
+        let ids: Vec<&str> = trace["spans"]
+            .as_array()
+            .expect("spans")
+            .iter()
+            .filter_map(|span| span["span_id"].as_str())
+            .collect();
+        complete += usize::from(ids.contains(&request.root.as_str()) && ids.contains(&request.child.as_str()));
+    }
+    // One batch of the exporter was recorded; it holds both spans of this many requests.
+    assert_eq!((truth.len(), complete), (482, 62));
+    server.stop().await;
+}
