@@ -3,14 +3,14 @@
 
 use std::collections::BTreeSet;
 
-use spanflame_model::{SpanId, StackId, StatusCode, Tenant, TimeRange, TraceId};
+use spanflame_model::{Batch, SpanId, StackId, StatusCode, Tenant, TimeRange, TraceId, Value};
 use spanflame_query::traceql::Query;
 use spanflame_query::{
     CatalogRequest, Engine, ErrorKind, LabelSelector, Order, ProfileAnswer, ProfileRequest, Scope, SearchRequest, Selection, TraceRequest,
     TypeSelector, WindowMatch,
 };
 use spanflame_store::{Store, StoreOptions};
-use spanflame_testkit::{LinkStyle, Plan, Stacks, Workload, span_id, trace_id};
+use spanflame_testkit::{LinkStyle, Plan, SpanBuilder, Stacks, Workload, span_id, trace_id};
 
 /// A store that flushes only when told to.
 async fn open(dir: &tempfile::TempDir) -> Store {
@@ -161,12 +161,8 @@ async fn empty_profiles_say_why() {
     let mut plan = Plan::exact(26);
     plan.requests = 3;
     let mut workload = plan.run();
-    let silent = spanflame_testkit::SpanBuilder::new(700, 1, "silent")
-        .time(plan.start, 50_000_000)
-        .build();
-    let short = spanflame_testkit::SpanBuilder::new(701, 1, "cart")
-        .time(plan.start + 60_000_000, 1_000_000)
-        .build();
+    let silent = SpanBuilder::new(700, 1, "silent").time(plan.start, 50_000_000).build();
+    let short = SpanBuilder::new(701, 1, "cart").time(plan.start + 60_000_000, 1_000_000).build();
     workload.batches[0].spans.extend([silent, short]);
     let dir = tempfile::tempdir().expect("a directory");
     let store = open(&dir).await;
@@ -227,6 +223,31 @@ async fn a_search_finds_every_match_once_with_its_cpu() {
         );
         assert_eq!(span.root_name.as_deref(), Some("serve"));
         assert_eq!(span.status(), StatusCode::Unset);
+    }
+    store.close().await.expect("is closed");
+}
+
+#[tokio::test]
+async fn attributes_match_by_element_and_across_kinds_of_numbers() {
+    let tags = Value::Array(vec!["red".into(), "blue".into()]);
+    let span = |id| SpanBuilder::new(1, id, "cart");
+    let spans = vec![
+        span(1).attribute("tags", tags).attribute("code", 5_i64).build(),
+        span(2).attribute("tags", "red").attribute("code", 5.0).build(),
+        span(3).attribute("tags", "green").attribute("code", "5").build(),
+    ];
+    let dir = tempfile::tempdir().expect("a directory");
+    let store = open(&dir).await;
+    let batch = Batch { spans, ..Batch::default() };
+    store.append(&Tenant::anonymous(), batch).await.expect("is appended");
+    for _ in 0..2 {
+        let engine = Engine::new(store.snapshot());
+        let matched = async |query: &str| engine.search(&search(query, 1)).await.expect("is answered").matched;
+        assert_eq!(matched(r#"{ .tags = "red" }"#).await, 2);
+        assert_eq!(matched(r#"{ span.tags != "red" }"#).await, 1);
+        assert_eq!(matched("{ .code = 5 }").await, 2);
+        assert_eq!(matched(r#"{ .code = "5" && resource.service.name = "cart" }"#).await, 1);
+        store.flush().await.expect("is flushed");
     }
     store.close().await.expect("is closed");
 }

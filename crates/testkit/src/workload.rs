@@ -194,40 +194,49 @@ impl<'a> Simulation<'a> {
             let margin = 2 * service as u64;
             let (from, until) = (request + margin, request + REQUEST_TICKS - margin);
             let server = trace * 100 + 2 * service as u64;
-            self.span(trace, server, parent, server, service, (from, until));
             let inner = server + 1;
-            self.span(trace, inner, Some(server), server, service, (from + 1, until - 1));
+            let open = Open {
+                id: server,
+                trace,
+                local_root: server,
+                service,
+                from,
+                until,
+            };
+            self.span(open, parent);
+            let open = Open {
+                id: inner,
+                trace,
+                local_root: server,
+                service,
+                from: from + 1,
+                until: until - 1,
+            };
+            self.span(open, Some(server));
             parent = Some(inner);
         }
     }
 
-    fn span(&mut self, trace: u64, id: u64, parent: Option<u64>, local_root: u64, service: usize, ticks: (u64, u64)) {
-        let (from, until) = ticks;
-        let is_server = id == local_root;
-        let mut builder = SpanBuilder::new(trace, id, self.plan.services[service].name)
-            .resource(&self.resources[service])
+    fn span(&mut self, open: Open, parent: Option<u64>) {
+        let is_server = open.id == open.local_root;
+        let period_ns = self.plan.period_ns;
+        let mut builder = SpanBuilder::new(open.trace, open.id, self.plan.services[open.service].name)
+            .resource(&self.resources[open.service])
             .name(if is_server { "serve" } else { "inner" })
             .kind(if is_server { SpanKind::Server } else { SpanKind::Internal })
-            .time(self.plan.start + from * self.plan.period_ns, (until - from) * self.plan.period_ns);
+            .time(self.plan.start + open.from * period_ns, (open.until - open.from) * period_ns);
         if let Some(parent) = parent {
             builder = builder.parent(parent);
         }
         let truth = SpanTruth {
             span: builder.build(),
             is_sent: !self.random.percent(self.plan.missing_percent),
-            local_root: span_id(local_root),
+            local_root: span_id(open.local_root),
             ran: Cost::default(),
             linked: Cost::default(),
         };
-        self.spans.insert(span_id(id), truth);
-        self.open.push(Open {
-            id,
-            trace,
-            local_root,
-            service,
-            from,
-            until,
-        });
+        self.spans.insert(span_id(open.id), truth);
+        self.open.push(open);
     }
 
     fn tick(&mut self, tick: u64) {

@@ -1,9 +1,9 @@
 //! What a store may prune by, and what it has to fetch.
 //!
-//! Only conditions that every matching span meets: the terms of the outermost "and". Attributes are pruned by
-//! text and truth only, because numbers compare across kinds (5 equals 5.0).
+//! Only conditions that every matching span meets: the terms of the outermost "and". Attributes are not among
+//! them, because the store compares whole values: a list that holds `"red"` matches `.tags = "red"`, and 5
+//! equals 5.0.
 
-use spanflame_model::Value;
 use spanflame_store::{SpanCondition, SpanFields};
 
 use super::ast::{Comparator, Comparison, Expr, Field, Intrinsic, Literal};
@@ -67,18 +67,6 @@ fn condition(field: &Field, operator: Comparator, literal: &Literal) -> Option<S
         (Field::Intrinsic(Intrinsic::Status), Literal::Status(status)) => Some(SpanCondition::Status(*status)),
         (Field::Intrinsic(Intrinsic::Kind), Literal::Kind(kind)) => Some(SpanCondition::Kind(*kind)),
         (Field::Resource(name), Literal::Str(text)) if name == "service.name" => Some(SpanCondition::Service(text.clone())),
-        (Field::Span(name), literal) => Some(SpanCondition::SpanAttribute(name.clone(), value(literal)?)),
-        (Field::Resource(name), literal) => Some(SpanCondition::ResourceAttribute(name.clone(), value(literal)?)),
-        // The service has a name even where the attribute is absent.
-        (Field::Any(name), literal) if name != "service.name" => Some(SpanCondition::AnyAttribute(name.clone(), value(literal)?)),
-        _ => None,
-    }
-}
-
-fn value(literal: &Literal) -> Option<Value> {
-    match literal {
-        Literal::Str(text) => Some(Value::Str(text.clone())),
-        Literal::Bool(value) => Some(Value::Bool(*value)),
         _ => None,
     }
 }

@@ -244,7 +244,6 @@ fn conditions_are_what_every_match_meets() {
         SpanCondition::Service("cart".to_owned()),
         SpanCondition::DurationMin(100_000_000),
         SpanCondition::Status(StatusCode::Error),
-        SpanCondition::SpanAttribute("x".to_owned(), "y".into()),
         SpanCondition::DurationMax(2),
     ];
     assert_eq!(conditions, expected);
