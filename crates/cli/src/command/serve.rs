@@ -2,6 +2,7 @@
 
 use clap::Args;
 use spanflame_server::{Addresses, Config};
+use std::io::IsTerminal;
 
 use super::settings::Settings;
 use crate::error::Error;
@@ -94,13 +95,21 @@ async fn stop_signal() {
 fn log(config: &Config) -> Result<(), Error> {
     use spanflame_server::config::LogFormat;
     use tracing_subscriber::EnvFilter;
-    let filter = EnvFilter::try_new(&config.log_level).map_err(|_| {
+    // A bare level is about us: at info the libraries below tell every step of every commit.
+    let directives = match config.log_level.parse::<tracing::Level>() {
+        Ok(level) => format!("warn,spanflame={level}"),
+        Err(_) => config.log_level.clone(),
+    };
+    let filter = EnvFilter::try_new(directives).map_err(|_| {
         Error::Usage(format!(
             "log_level is {:?}, expected a level such as info, or a filter such as warn,spanflame=debug",
             config.log_level
         ))
     })?;
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_writer(std::io::stderr);
     match config.log_format {
         LogFormat::Text => builder.with_target(false).init(),
         LogFormat::Json => builder.json().init(),
