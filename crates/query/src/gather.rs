@@ -11,7 +11,8 @@ use std::sync::Arc;
 use spanflame_model::{Fingerprint, Hasher, ProfileInfo, ProfileType, StackId, Tenant, TimeRange};
 use spanflame_store::StoredSample;
 
-use crate::measure::{FRACTION_BITS, Measure, Reading, TypeSelector};
+use crate::coverage::Coverage;
+use crate::measure::{FRACTION_BITS, Measure, Reading, Recent, TypeSelector};
 use crate::trace::SpanProfile;
 use crate::tree::StackTotal;
 
@@ -20,9 +21,9 @@ pub(crate) struct Gather {
     selector: TypeSelector,
     range: Option<TimeRange>,
     is_gauge: bool,
-    recent: Option<(Arc<ProfileInfo>, Option<Measure>)>,
+    recent: Recent,
     series: HashMap<u128, Series>,
-    covered: HashSet<TimeRange>,
+    stack_count: usize,
     /// What was added so far.
     pub(crate) facts: Facts,
 }
@@ -36,6 +37,8 @@ pub(crate) struct Facts {
     pub(crate) prorated_profile_ns: u64,
     /// The coarsest period among the profiles.
     pub(crate) period_ns: Option<u64>,
+    /// When the profiles that were added were taken.
+    pub(crate) coverage: Coverage,
     /// Samples of profiles that do not measure the wanted type.
     pub(crate) other_type_samples: u64,
     pub(crate) other_types: Vec<ProfileType>,
@@ -63,9 +66,9 @@ impl Gather {
             is_gauge: selector.is_gauge(),
             selector,
             range,
-            recent: None,
+            recent: Recent::default(),
             series: HashMap::new(),
-            covered: HashSet::new(),
+            stack_count: 0,
             facts: Facts::default(),
         }
     }
@@ -87,7 +90,9 @@ impl Gather {
         if self.is_gauge {
             series.profiles.insert(stored.profile);
         }
+        let stacks = series.stacks.len();
         series.stacks.entry(stored.sample.stack).or_default().add(reading);
+        self.stack_count += series.stacks.len() - stacks;
         self.facts.samples += reading.samples;
         if reading.prorated {
             self.facts.prorated += reading.samples;
@@ -98,14 +103,14 @@ impl Gather {
 
     /// How many observations of the wanted type a sample stands for, without adding it.
     pub(crate) fn observe(&mut self, stored: &StoredSample) -> u64 {
-        let measure = self.selector.measure(&stored.info);
+        let (measure, _) = Recent::default().measure(&self.selector, &stored.info);
         let reading = measure.and_then(|measure| measure.read(&stored.info, &stored.sample, self.range));
         reading.map_or(0, |reading| reading.samples)
     }
 
     /// How many different stacks were added; the same stack of two series counts twice.
     pub(crate) fn stack_count(&self) -> usize {
-        self.series.values().map(|series| series.stacks.len()).sum()
+        self.stack_count
     }
 
     /// The sums by stack, in order of stack. Rounded so that they add up to the rounded total.
@@ -133,34 +138,15 @@ impl Gather {
         }
     }
 
-    /// How much of `within` the profiles that were added cover, in nanoseconds.
-    pub(crate) fn covered_ns(&self, within: TimeRange) -> u64 {
-        let mut ranges: Vec<TimeRange> = self.covered.iter().filter_map(|range| range.overlap(within)).collect();
-        ranges.sort_unstable_by_key(|range| range.start());
-        let mut covered = 0;
-        let mut until = within.start();
-        for range in ranges {
-            covered += range.end().nanos_since(range.start().max(until));
-            until = until.max(range.end());
-        }
-        covered
-    }
-
-    fn measure(&mut self, info: &Arc<ProfileInfo>) -> Option<Measure> {
-        if let Some((recent, measure)) = &self.recent
-            && Arc::ptr_eq(recent, info)
-        {
-            return measure.clone();
-        }
-        let measure = self.selector.measure(info);
-        if let Some(measure) = &measure {
+    fn measure(&mut self, info: &Arc<ProfileInfo>) -> Option<Arc<Measure>> {
+        let (measure, is_new) = self.recent.measure(&self.selector, info);
+        if let Some(measure) = measure.as_ref().filter(|_| is_new) {
             self.facts.profile_type.get_or_insert_with(|| measure.profile_type.clone());
-            self.covered.insert(info.range());
+            self.facts.coverage.add(info.range());
             if info.period_type.is_nanoseconds() && info.period > 0 {
                 self.facts.period_ns = self.facts.period_ns.max(u64::try_from(info.period).ok());
             }
         }
-        self.recent = Some((info.clone(), measure.clone()));
         measure
     }
 

@@ -5,6 +5,7 @@
 //! (`TraceData`, `Gather`, `CallTree`); the engine only fetches what they need.
 
 mod catalog;
+mod coverage;
 mod engine;
 mod error;
 mod gather;

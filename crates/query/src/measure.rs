@@ -5,6 +5,7 @@
 //! kept in fixed point and rounded once, at the end, so that many small parts do not vanish.
 
 use std::str::FromStr;
+use std::sync::Arc;
 
 use spanflame_model::{ProfileInfo, ProfileType, Sample, TimeRange};
 
@@ -127,28 +128,53 @@ impl Measure {
 
     /// What of `sample` lies in `range` (everything for `None`); `None` if nothing does.
     pub(crate) fn read(&self, info: &ProfileInfo, sample: &Sample, range: Option<TimeRange>) -> Option<Reading> {
-        let part = Part::of(info, sample, range)?;
-        let value = match (info.types.len(), sample.values.len(), sample.times.len()) {
-            (_, 0, times) => Part::WHOLE.of_value(self.scaled(if times == 0 { 1 } else { part.times_inside as i64 })),
-            (1, values, times) if values == times && times > 1 => {
-                let inside = sample
-                    .times
-                    .iter()
-                    .zip(&sample.values)
-                    .filter(|(time, _)| range.is_none_or(|r| r.contains(**time)));
-                Part::WHOLE.of_value(inside.fold(0_i64, |sum, (_, value)| sum.saturating_add(self.scaled(*value))))
-            }
-            _ => part.of_value(self.scaled(sample.values.get(self.index).copied().unwrap_or(0))),
-        };
-        Some(Reading {
-            value,
-            samples: observations(info, sample, part),
-            prorated: part.prorated,
-        })
+        read(self.index, self.factor, info, sample, range)
     }
 
-    fn scaled(&self, value: i64) -> i64 {
-        value.saturating_mul(self.factor)
+    /// The same for the value at `index` as it was sent.
+    pub(crate) fn read_sent(index: usize, info: &ProfileInfo, sample: &Sample, range: Option<TimeRange>) -> Option<Reading> {
+        read(index, 1, info, sample, range)
+    }
+}
+
+fn read(index: usize, factor: i64, info: &ProfileInfo, sample: &Sample, range: Option<TimeRange>) -> Option<Reading> {
+    let part = Part::of(info, sample, range)?;
+    let scaled = |value: i64| value.saturating_mul(factor);
+    let value = match (info.types.len(), sample.values.len(), sample.times.len()) {
+        (_, 0, times) => Part::WHOLE.of_value(scaled(if times == 0 { 1 } else { part.times_inside as i64 })),
+        (1, values, times) if values == times && times > 1 => {
+            let inside = sample
+                .times
+                .iter()
+                .zip(&sample.values)
+                .filter(|(time, _)| range.is_none_or(|r| r.contains(**time)));
+            Part::WHOLE.of_value(inside.fold(0_i64, |sum, (_, value)| sum.saturating_add(scaled(*value))))
+        }
+        _ => part.of_value(scaled(sample.values.get(index).copied().unwrap_or(0))),
+    };
+    Some(Reading {
+        value,
+        samples: observations(info, sample, part),
+        prorated: part.prorated,
+    })
+}
+
+/// The measure of the profile that was looked at last: samples of one profile come together, and finding the
+/// measure compares and builds texts.
+#[derive(Default)]
+pub(crate) struct Recent(Option<(Arc<ProfileInfo>, Option<Arc<Measure>>)>);
+
+impl Recent {
+    /// How to read `selector` out of `info`, and whether that was worked out anew.
+    pub(crate) fn measure(&mut self, selector: &TypeSelector, info: &Arc<ProfileInfo>) -> (Option<Arc<Measure>>, bool) {
+        if let Some((recent, measure)) = &self.0
+            && Arc::ptr_eq(recent, info)
+        {
+            return (measure.clone(), false);
+        }
+        let measure = selector.measure(info).map(Arc::new);
+        self.0 = Some((info.clone(), measure.clone()));
+        (measure, true)
     }
 }
 

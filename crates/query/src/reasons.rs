@@ -257,3 +257,6 @@ pub(crate) fn text_of_ns(nanos: u64) -> String {
     let text = format!("{scaled:.1}");
     format!("{}{unit}", text.strip_suffix(".0").unwrap_or(&text))
 }
+
+#[cfg(test)]
+mod tests;

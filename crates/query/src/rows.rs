@@ -9,7 +9,7 @@ use spanflame_model::{Hasher, Label, Link, ProfileInfo, Sample, TimeRange, Value
 use spanflame_store::StoredSample;
 
 use crate::Error;
-use crate::measure::{FRACTION_BITS, Measure, Reading, TypeSelector};
+use crate::measure::{FRACTION_BITS, Measure, Reading, Recent, TypeSelector};
 use crate::profile::{Row, Rows};
 
 /// The most rows of one export.
@@ -18,6 +18,7 @@ pub(crate) const ROWS_MAX: usize = 2_000_000;
 /// One growing export.
 pub(crate) struct RowCollector {
     selector: TypeSelector,
+    recent: Recent,
     range: Option<TimeRange>,
     shape: Option<Shape>,
     is_mixed: bool,
@@ -44,6 +45,7 @@ impl RowCollector {
     pub(crate) fn new(selector: TypeSelector, range: Option<TimeRange>) -> RowCollector {
         RowCollector {
             selector,
+            recent: Recent::default(),
             range,
             shape: None,
             is_mixed: false,
@@ -56,12 +58,16 @@ impl RowCollector {
     /// Adds a sample that has a value of the wanted type.
     pub(crate) fn add(&mut self, stored: &StoredSample) {
         let (info, sample) = (&stored.info, &stored.sample);
-        let Some(measure) = self.selector.measure(info) else { return };
+        let (Some(measure), is_new) = self.recent.measure(&self.selector, info) else {
+            return;
+        };
         let Some(wanted) = measure.read(info, sample, self.range) else {
             return;
         };
         self.wanted.get_or_insert_with(|| measure.profile_type.sample.clone());
-        self.note_shape(info);
+        if is_new {
+            self.note_shape(info);
+        }
         let key = key(sample);
         if self.rows.len() >= ROWS_MAX && !self.rows.contains_key(&key) {
             self.overflow = true;
@@ -70,8 +76,8 @@ impl RowCollector {
         let collected = self.rows.entry(key).or_insert_with(|| Collected::new(sample, info.types.len()));
         collected.wanted += wanted.value;
         if collected.sent.len() == info.types.len() {
-            for (sum, sent) in collected.sent.iter_mut().zip(Measure::sent(info)) {
-                *sum += sent.read(info, sample, self.range).map_or(0, |Reading { value, .. }| value);
+            for (index, sum) in collected.sent.iter_mut().enumerate() {
+                *sum += Measure::read_sent(index, info, sample, self.range).map_or(0, |Reading { value, .. }| value);
             }
         }
     }
@@ -183,3 +189,6 @@ fn hash_link(hasher: &mut Hasher, link: &Link) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

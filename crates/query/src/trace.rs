@@ -1,8 +1,9 @@
 //! One trace with what was profiled in it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use spanflame_model::{ProfileType, SpanId, Tenant, TimeRange, TraceId};
+use spanflame_model::{ProfileInfo, ProfileType, SpanId, Tenant, TimeRange, TraceId};
 use spanflame_store::{StoredSample, StoredSpan};
 
 use crate::gather::Gather;
@@ -131,21 +132,23 @@ impl TraceData {
     /// Profiles by span and type, and what belongs to no received span. A span stored twice shows its profiles
     /// once, at the half that comes first.
     fn profiles(&self, index: &TraceIndex<'_>) -> (BTreeMap<SpanId, Profiles>, Profiles) {
-        let mut gathers: BTreeMap<(Option<SpanId>, ProfileType), Gather> = BTreeMap::new();
-        let mut types = TypesOfProfiles::default();
+        let mut gathers: BTreeMap<(Option<SpanId>, usize), Gather> = BTreeMap::new();
+        let mut types = TypeTable::default();
         for stored in &self.samples {
             let span = match index.owner(stored) {
                 Owner::Span(span, _) => Some(span).filter(|span| index.contains(*span)),
                 Owner::TraceOnly => None,
                 Owner::Candidates(_, _) | Owner::Elsewhere => continue,
             };
-            for profile_type in types.of(stored) {
-                let gather = || Gather::new(TypeSelector::from(profile_type.clone()), None);
-                gathers.entry((span, profile_type.clone())).or_insert_with(gather).add(stored);
+            types.look_at(&stored.info);
+            for number in &types.recent_numbers {
+                let gather = || Gather::new(TypeSelector::from(types.types[*number].clone()), None);
+                gathers.entry((span, *number)).or_insert_with(gather).add(stored);
             }
         }
         let (mut by_span, mut unassigned): (BTreeMap<SpanId, Profiles>, Profiles) = Default::default();
-        for ((span, profile_type), gather) in gathers {
+        for ((span, number), gather) in gathers {
+            let profile_type = types.types[number].clone();
             match span {
                 Some(span) => by_span.entry(span).or_default().insert(profile_type, gather.sum()),
                 None => unassigned.insert(profile_type, gather.sum()),
@@ -157,17 +160,27 @@ impl TraceData {
 
 type Profiles = BTreeMap<ProfileType, SpanProfile>;
 
-/// The types of each profile, worked out once a profile and not once a sample.
+/// The types that were seen, by number, and the numbers of the profile that was looked at last.
 #[derive(Default)]
-struct TypesOfProfiles(Option<(std::sync::Arc<spanflame_model::ProfileInfo>, Vec<ProfileType>)>);
+struct TypeTable {
+    types: Vec<ProfileType>,
+    recent: Option<Arc<ProfileInfo>>,
+    recent_numbers: Vec<usize>,
+}
 
-impl TypesOfProfiles {
-    fn of(&mut self, stored: &StoredSample) -> &[ProfileType] {
-        let known = self.0.as_ref().is_some_and(|(info, _)| std::sync::Arc::ptr_eq(info, &stored.info));
-        if !known {
-            let types = Measure::all(&stored.info).into_iter().map(|measure| measure.profile_type).collect();
-            self.0 = Some((stored.info.clone(), types));
+impl TypeTable {
+    fn look_at(&mut self, info: &Arc<ProfileInfo>) {
+        if self.recent.as_ref().is_some_and(|recent| Arc::ptr_eq(recent, info)) {
+            return;
         }
-        self.0.as_ref().map_or(&[], |(_, types)| types)
+        self.recent = Some(info.clone());
+        self.recent_numbers.clear();
+        for measure in Measure::all(info) {
+            let known = self.types.iter().position(|known| *known == measure.profile_type);
+            self.recent_numbers.push(known.unwrap_or(self.types.len()));
+            if known.is_none() {
+                self.types.push(measure.profile_type);
+            }
+        }
     }
 }

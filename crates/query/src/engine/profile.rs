@@ -18,6 +18,9 @@ use crate::{Error, ProfileAnswer, ProfileRequest, Scope, Selection};
 /// The most different stacks of one answer.
 const STACKS_MAX: usize = 2_000_000;
 
+/// How many samples around a span are looked at to tell why it has none: enough to tell, whatever is left.
+const SURROUNDING_SAMPLES_MAX: usize = 200_000;
+
 impl Engine {
     /// The profile of a selection. [`Error::NotFound`] for a trace or span that neither span nor sample names.
     pub async fn profile(&self, request: &ProfileRequest) -> Result<ProfileAnswer, Error> {
@@ -134,9 +137,14 @@ impl Engine {
         let services = Some(vec![span.resource.service().to_owned()]);
         let scan = sample_scan(&request.tenants, span.range().widened(AROUND_NS), services);
         let mut around = Surroundings::default();
+        let mut visited = 0;
         self.visit_samples(&scan, |stored| {
             around.add(span, stored, &request.profile_type);
-            ControlFlow::Continue(())
+            visited += 1;
+            match visited < SURROUNDING_SAMPLES_MAX {
+                true => ControlFlow::Continue(()),
+                false => ControlFlow::Break(()),
+            }
         })
         .await?;
         Ok(explain(span, scope, &around, self.clock))

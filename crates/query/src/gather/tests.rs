@@ -50,19 +50,3 @@ fn small_parts_add_up_before_they_are_rounded() {
     let values = gather("alloc_objects", &[profile.build()], range);
     assert_eq!((values.iter().sum::<i64>(), values.len()), (3, 10));
 }
-
-#[test]
-fn time_that_two_profiles_cover_counts_once() {
-    let mut gather = Gather::new(TypeSelector::Kind("alloc_space".to_owned()), None);
-    for start in [0, 5, 40] {
-        let profile = memory("a", start, 1);
-        gather.add(&StoredSample {
-            tenant: Tenant::anonymous(),
-            received: Timestamp::ZERO,
-            profile: profile.fingerprint(&Tenant::anonymous()),
-            info: profile.info.clone(),
-            sample: profile.samples[0].clone(),
-        });
-    }
-    assert_eq!(gather.covered_ns(TimeRange::lasting(at(2), 43)), 13 + 5);
-}
