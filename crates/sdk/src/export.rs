@@ -22,7 +22,7 @@ pub(crate) use spans::SpanQueue;
 use crate::profile::ProfileBuilder;
 use crate::stats::{Counters, add};
 use crate::window::Window;
-use otlp::{Failure, Request};
+use otlp::{Failure, REQUEST_TIME_MAX, Request};
 
 /// Items queued for this thread; whoever finds the queue full drops and counts.
 pub(crate) const QUEUE_MAX: usize = 64;
@@ -101,7 +101,7 @@ impl Exporter {
                 Ok(Outgoing::Stop) | Err(RecvTimeoutError::Disconnected) => return self.flush(),
             }
             if Instant::now() >= self.next_try {
-                self.send_pending();
+                self.send_pending(REQUEST_TIME_MAX);
             }
         }
     }
@@ -147,11 +147,12 @@ impl Exporter {
         Some(pending.request)
     }
 
-    /// Sends until nothing is left or the receiver fails.
-    fn send_pending(&mut self) {
+    /// Sends until nothing is left, the receiver fails or the time is over.
+    fn send_pending(&mut self, time_max: Duration) {
+        let deadline = Instant::now() + time_max;
         while let Some(front) = self.pending.front() {
             let Target::Server(client) = &mut self.target else { return };
-            let outcome = client.send(&front.request);
+            let outcome = client.send(&front.request, deadline.saturating_duration_since(Instant::now()));
             let Err(failure) = outcome else {
                 self.backoff = BACKOFF_MIN;
                 if let Some(Request::Profiles { observations, .. }) = self.pop() {
@@ -180,15 +181,7 @@ impl Exporter {
     }
 
     fn flush(mut self) {
-        let deadline = Instant::now() + FLUSH_TIME_MAX;
-        self.next_try = Instant::now();
-        while !self.pending.is_empty() && Instant::now() < deadline {
-            let before = self.pending.len();
-            self.send_pending();
-            if self.pending.len() == before {
-                break;
-            }
-        }
+        self.send_pending(FLUSH_TIME_MAX);
         while let Some(request) = self.pop() {
             self.drop_request(&request);
         }

@@ -207,3 +207,12 @@ fn starting_and_stopping_inside_async_code_does_not_panic() {
         "spanflame already runs in this process, expected one at a time"
     );
 }
+
+#[test]
+fn a_server_that_never_answers_does_not_keep_the_process() {
+    let _alone = ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let silent = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = silent.local_addr().expect("bound");
+    let stats = work(Sdk::builder("cart").endpoint(format!("http://{address}")));
+    assert_eq!((stats.delivered, stats.dropped_export), (0, stats.observations), "{stats:?}");
+}

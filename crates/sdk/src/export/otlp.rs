@@ -14,7 +14,8 @@ use tonic::{Code, Status};
 use crate::Error;
 
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(2);
-const REQUEST_TIME_MAX: Duration = Duration::from_secs(10);
+/// How long one request may take, connecting included.
+pub(super) const REQUEST_TIME_MAX: Duration = Duration::from_secs(5);
 
 /// One request, kept as a message: a receiver that is away gets it again.
 pub(super) enum Request {
@@ -84,7 +85,7 @@ impl Client {
             })?;
         let channel = {
             let _entered = runtime.enter();
-            address.connect_timeout(CONNECT_TIME_MAX).timeout(REQUEST_TIME_MAX).connect_lazy()
+            address.connect_timeout(CONNECT_TIME_MAX).connect_lazy()
         };
         Ok(Client {
             runtime: Some(runtime),
@@ -93,19 +94,20 @@ impl Client {
         })
     }
 
-    /// Sends and waits for the answer.
-    pub(super) fn send(&mut self, request: &Request) -> Result<(), Failure> {
+    /// Sends and waits for the answer, at most `time_max`.
+    pub(super) fn send(&mut self, request: &Request, time_max: Duration) -> Result<(), Failure> {
         let runtime = self.runtime.as_ref().expect("present until dropped");
-        let answer = match request {
-            Request::Profiles { message, .. } => {
-                let message = message.clone();
-                runtime.block_on(self.profiles.export(message)).map(|_| ())
-            }
-            Request::Traces { message, .. } => {
-                let message = message.clone();
-                runtime.block_on(self.traces.export(message)).map(|_| ())
-            }
-        };
+        let (profiles, traces) = (&mut self.profiles, &mut self.traces);
+        let answer = runtime.block_on(async {
+            let sent = async {
+                match request {
+                    Request::Profiles { message, .. } => profiles.export(message.clone()).await.map(|_| ()),
+                    Request::Traces { message, .. } => traces.export(message.clone()).await.map(|_| ()),
+                }
+            };
+            let late = |_| Err(Status::deadline_exceeded("no answer in time"));
+            tokio::time::timeout(time_max, sent).await.unwrap_or_else(late)
+        });
         answer.map_err(|status| match status.code() {
             // What the OTLP specification calls retryable, and connections that broke in the middle.
             Code::Cancelled
