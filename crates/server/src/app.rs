@@ -9,6 +9,7 @@ use crate::Config;
 use crate::failure::{Failure, FailureKind};
 use crate::ingest::Ingest;
 use crate::metrics::Metrics;
+use crate::telemetry::Telemetry;
 
 /// Questions wait for files as well as for cores.
 const QUESTIONS_PER_CORE: usize = 2;
@@ -19,6 +20,7 @@ pub(crate) struct App {
     pub(crate) config: Config,
     pub(crate) ingest: Arc<Ingest>,
     pub(crate) metrics: Arc<Metrics>,
+    pub(crate) telemetry: Telemetry,
     /// One permit for each question that may run at a time.
     pub(crate) questions: Arc<Semaphore>,
     store: OnceLock<Store>,
@@ -33,6 +35,7 @@ impl App {
             ingest: Arc::new(Ingest::new(&config, metrics.clone())),
             config,
             metrics,
+            telemetry: Telemetry::default(),
             questions: Arc::new(Semaphore::new(QUESTIONS_PER_CORE * cores)),
             store: OnceLock::new(),
             stopping: OnceLock::new(),

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use bytes::Bytes;
+use opentelemetry::trace::FutureExt;
 use spanflame_formats::compression::{self, Encoding};
 use spanflame_formats::{Decoded, Limits, Reason, Rejects, Subject};
 use spanflame_model::{Batch, Tenant, TimeRange, Timestamp};
@@ -22,6 +23,7 @@ use crate::Config;
 use crate::admission::{Admission, Load};
 use crate::failure::{Failure, FailureKind};
 use crate::metrics::{Metrics, Signal};
+use crate::telemetry::stage;
 
 /// Bodies up to this size are decoded on the reactor: a fraction of a millisecond.
 const INLINE_BYTES_MAX: usize = 16 << 10;
@@ -95,7 +97,7 @@ impl Ingest {
         let (Decoded { batch, rejects }, load) = self.work(upload, decode).await?;
         let appended = match batch.is_empty() {
             true => Appended::default(),
-            false => store.append(&tenant, batch).await?,
+            false => store.append(&tenant, batch).with_context(stage("append")).await?,
         };
         drop(load);
         let taken = Taken { appended, rejects };
@@ -110,14 +112,15 @@ impl Ingest {
         D: FnOnce(&[u8], &Limits) -> Result<T, Failure> + Send + 'static,
     {
         if upload.body.len() <= INLINE_BYTES_MAX && upload.encoding == Encoding::Identity {
+            let _attached = stage("decode").attach();
             return self.unpack(upload, work);
         }
         let permit = self.workers.clone().acquire_owned().await;
         let permit = permit.map_err(|_| Failure::new(FailureKind::Unavailable, "the server is stopping"))?;
         let ingest = self.clone();
-        let span = tracing::Span::current();
+        let decoding = stage("decode");
         let worker = tokio::task::spawn_blocking(move || {
-            let _entered = span.entered();
+            let _attached = decoding.attach();
             let result = ingest.unpack(upload, work);
             drop(permit);
             result

@@ -11,6 +11,7 @@
 //! | `ingest` | from a body to the store |
 //! | `failure` | error kind -> HTTP status and gRPC code |
 //! | `metrics` | what `/metrics` says |
+//! | `telemetry` | the server's own traces and profiles |
 //! | `otlp` | dialect: OTLP traces and profiles |
 //! | `native` | dialect: the JSON API of `docs/api.md` |
 //!
@@ -30,6 +31,7 @@ mod native;
 mod otlp;
 mod routes;
 mod server;
+mod telemetry;
 
 pub use config::Config;
 pub use error::{Error, ErrorKind};

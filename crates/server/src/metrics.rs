@@ -55,6 +55,7 @@ pub(crate) struct Metrics {
     dropped: Family<Two, Counter>,
     unsupported: Family<One, Counter>,
     ingest_seconds: Family<One, Histogram>,
+    own_dropped: Family<One, Counter>,
     query_seconds: Family<One, Histogram>,
     query_failures: Family<Two, Counter>,
     store: StoreCollector,
@@ -82,6 +83,7 @@ impl Metrics {
             dropped: Family::default(),
             unsupported: Family::default(),
             ingest_seconds: Family::new_with_constructor(seconds),
+            own_dropped: Family::default(),
             query_seconds: Family::new_with_constructor(seconds),
             query_failures: Family::default(),
             store: StoreCollector::default(),
@@ -126,6 +128,11 @@ impl Metrics {
             "Time from a read body to the acknowledgement, by signal",
             Unit::Seconds,
             self.ingest_seconds.clone(),
+        );
+        registry.register(
+            "own_telemetry_dropped",
+            "Spans and profiles of the server itself that could not be kept",
+            self.own_dropped.clone(),
         );
         registry.register_with_unit(
             "query_duration",
@@ -197,6 +204,12 @@ impl Metrics {
     pub(crate) fn unsupported(&self, signal: Signal, count: u64) {
         self.outcome(signal, "unsupported");
         self.unsupported.get_or_create(&[("signal", signal.as_str())]).inc_by(count);
+    }
+
+    /// Spans and profiles of the server itself could not be kept.
+    pub(crate) fn own_dropped(&self, (spans, profiles): (u64, u64)) {
+        self.own_dropped.get_or_create(&[("kind", "spans")]).inc_by(spans);
+        self.own_dropped.get_or_create(&[("kind", "profiles")]).inc_by(profiles);
     }
 
     /// A question was answered, or not, with `code`.

@@ -8,20 +8,20 @@ use std::sync::Arc;
 use axum::Router;
 use axum::extract::{Request, State};
 use axum::http::header;
+use axum::middleware;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get};
 use tower_http::cors::{AllowOrigin, Any, CorsLayer};
 
 use crate::app::App;
-use crate::{metrics, native, otlp};
+use crate::{metrics, native, otlp, telemetry};
 
 /// Everything: the API, OTLP over HTTP and gRPC, probes and metrics.
 pub(crate) fn http(app: &Arc<App>) -> Router {
     let router = native::routes()
         .merge(otlp::http_routes())
         .layer(cors(&app.config.cors_origins))
-        .merge(otlp::grpc_routes())
-        .merge(probes());
+        .merge(otlp::grpc_routes());
     finish(router, app)
 }
 
@@ -32,12 +32,14 @@ pub(crate) fn otlp_grpc(app: &Arc<App>) -> Router {
 
 /// OTLP over HTTP.
 pub(crate) fn otlp_http(app: &Arc<App>) -> Router {
-    let router = otlp::http_routes().layer(cors(&app.config.cors_origins)).merge(probes());
+    let router = otlp::http_routes().layer(cors(&app.config.cors_origins));
     finish(router, app)
 }
 
+/// Probes are answered everywhere, and leave no trace.
 fn finish(router: Router<Arc<App>>, app: &Arc<App>) -> Router {
-    router.fallback(nothing_here).with_state(app.clone())
+    let watch = middleware::from_fn_with_state(app.clone(), telemetry::watch);
+    router.layer(watch).merge(probes()).fallback(nothing_here).with_state(app.clone())
 }
 
 /// Every path that port 4040 serves over HTTP, in no order, for whoever describes them.

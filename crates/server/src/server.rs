@@ -104,6 +104,9 @@ impl Server {
         listeners.spawn(serve(otlp, routes::otlp_http(&app), stopped));
 
         let store = open(&app.config).await?;
+        if app.config.own_telemetry {
+            app.telemetry.start(store.clone(), app.metrics.clone());
+        }
         app.open(store.clone());
         if let Some(path) = &ready_file {
             write_ready_file(path, &addresses)?;
@@ -145,6 +148,7 @@ impl Running {
             tracing::warn!("requests were still in flight at the end of shutdown_timeout and are cut off");
             self.listeners.abort_all();
         }
+        let _ = timeout_at(deadline, self.app.telemetry.stop()).await;
         let data = self.app.config.data.clone();
         match timeout_at(deadline, self.store.close()).await {
             Ok(closed) => closed.map_err(|source| Error::Store {

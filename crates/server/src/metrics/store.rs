@@ -117,7 +117,7 @@ where
 
 /// Files, bytes and rows of each table in each tier.
 fn tables(encoder: &mut DescriptorEncoder<'_>, tables: &[TableStats]) -> fmt::Result {
-    let columns: [(&str, &str, fn(&TableStats) -> u64); 3] = [
+    let columns: [Row<fn(&TableStats) -> u64>; 3] = [
         ("table_files", "Files of a table in a tier", |table| table.files),
         ("table_size_bytes", "Bytes of a table in a tier", |table| table.bytes),
         ("table_rows", "Rows of a table in a tier", |table| table.rows),

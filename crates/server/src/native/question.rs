@@ -15,6 +15,7 @@ use tokio::runtime::Handle;
 use crate::app::App;
 use crate::failure::Failure;
 use crate::ingest;
+use crate::telemetry::stage;
 
 /// Asks the engine and writes what it answers. `name` is the question's in the metrics.
 pub(super) async fn ask<A, F, T, W>(app: &Arc<App>, name: &'static str, asked: A, write: W) -> Result<Response, Failure>
@@ -69,9 +70,9 @@ where
         .at(ingest::now())
         .with_retention_ns(retention_ns);
     let permit = app.questions.clone().acquire_owned().await;
-    let (runtime, span) = (Handle::current(), tracing::Span::current());
+    let (runtime, answering) = (Handle::current(), stage("answer"));
     let thread = tokio::task::spawn_blocking(move || {
-        let _entered = span.entered();
+        let _attached = answering.attach();
         let response = work(&runtime, engine);
         drop(permit);
         response

@@ -222,7 +222,6 @@ pub(crate) fn profiles(service: &str, trace: u8, span: u8, at_ms: u64, count: u6
         Some(otlp::ValueType {
             type_strindex: kind,
             unit_strindex: unit,
-            ..otlp::ValueType::default()
         })
     };
     let times = (0..count).map(|n| START_NS + (at_ms + n) * 1_000_000);

@@ -64,3 +64,38 @@ async fn an_address_in_use_is_named() {
         format!("cannot listen on {}, the value of otlp_grpc", taken.local_addr().expect("bound"))
     );
 }
+
+/// The only server of this process that watches itself: the SDK is one per process.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_server_keeps_its_own_traces_and_profiles_apart() {
+    let directory = TempDir::new().expect("a directory");
+    let mut watched = config(directory.path());
+    watched.own_telemetry = true;
+    let server = TestServer::start(watched).await;
+    let samples = profiles("cart", 1, 2, 10, 7);
+    for trace in 1..5 {
+        server
+            .send("/v1/traces", &traces("cart", vec![span(trace, 2, 0, "GET /", 0)]))
+            .await;
+        server.send("/v1development/profiles", &samples).await;
+    }
+    server.stop().await;
+
+    let server = TestServer::start(config(directory.path())).await;
+    let own = [("x-scope-orgid", "spanflame")];
+    let found = server.get_as("/api/v1/spans?start=0&limit=100", &own).await.json();
+    let names: Vec<&str> = found["spans"]
+        .as_array()
+        .expect("spans")
+        .iter()
+        .filter_map(|span| span["name"].as_str())
+        .collect();
+    for name in ["POST /v1/traces", "POST /v1development/profiles", "decode", "append"] {
+        assert!(names.contains(&name), "{name}: {names:?}");
+    }
+    let everyone = server.get("/api/v1/spans?start=0&limit=100").await.json();
+    assert_eq!(everyone["matched"], 4);
+    let services = server.get("/api/v1/services?start=0").await.json();
+    assert_eq!(services["services"].as_array().map(Vec::len), Some(1), "{services}");
+    server.stop().await;
+}

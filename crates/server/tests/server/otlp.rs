@@ -16,6 +16,8 @@ const PROTOBUF: (&str, &str) = ("content-type", "application/x-protobuf");
 const TRACE_EXPORT: &str = "/opentelemetry.proto.collector.trace.v1.TraceService/Export";
 const PROFILES_EXPORT: &str = "/opentelemetry.proto.collector.profiles.v1development.ProfilesService/Export";
 
+type Encoder = fn(&[u8]) -> Vec<u8>;
+
 async fn start() -> (TempDir, TestServer) {
     let directory = TempDir::new().expect("a directory");
     let server = TestServer::start(config(directory.path())).await;
@@ -65,7 +67,7 @@ async fn http_takes_protobuf_and_json_in_every_encoding_on_both_ports() {
         .into_bytes()
     };
     let protobuf = |trace: u8| traces("cart", vec![span(trace, 1, 0, "x", 0)]).encode_to_vec();
-    let encoders: [(&str, fn(&[u8]) -> Vec<u8>); 3] = [
+    let encoders: [(&str, Encoder); 3] = [
         ("identity", |bytes| bytes.to_vec()),
         ("gzip", gzip),
         ("zstd", |bytes| zstd::encode_all(bytes, 1).expect("in memory")),
