@@ -34,5 +34,5 @@ pub use reasons::{Reason, ReasonCode};
 pub use search::{FoundSpan, Order, SearchAnswer, SearchRequest};
 pub use selector::LabelSelector;
 pub use trace::{SpanProfile, Trace, TraceData, TraceRequest, TraceSpan};
-pub use tree::{CallTree, ShownFrame, StackTotal};
+pub use tree::{CallTree, NODES_MAX, ShownFrame, StackTotal};
 pub use window::WindowMatch;

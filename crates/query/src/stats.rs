@@ -84,11 +84,11 @@ pub fn by_function(tree: &CallTree) -> Vec<HotFunction> {
     let mut found: BTreeMap<u32, HotFunction> = BTreeMap::new();
     let own_samples = own_samples(tree);
     let repeated = repeated(tree);
-    for node in 1..tree.len() {
+    for (node, own_samples) in own_samples.into_iter().enumerate().skip(1) {
         let frame = tree.frame[node];
         let entry = found.entry(frame).or_insert_with(|| HotFunction::new(tree, frame));
         entry.self_value = entry.self_value.saturating_add(tree.self_value[node]);
-        entry.self_samples += own_samples[node];
+        entry.self_samples += own_samples;
         if !repeated.contains(&node) {
             entry.total = entry.total.saturating_add(tree.total[node]);
             entry.samples += tree.samples[node];
@@ -290,6 +290,7 @@ mod tests {
             self_value: vec![0, 10],
             total: vec![10, 10],
             samples: vec![samples, samples],
+            cut_stacks: 0,
         };
         assert_eq!(hottest(&tree(4), 1)[0].self_share, None);
         assert_eq!(hottest(&tree(5), 1)[0].self_share, Some(1.0));

@@ -1,7 +1,7 @@
 //! TraceQL: one spanset filter `{ ... }`.
 //!
-//! Text -> tokens ([`lexer`]) -> expression ([`ast`], [`parser`]) -> checked types ([`check`]) -> yes or no for a
-//! span ([`eval`]), and what a store may prune by ([`conditions`]). The parser knows the rest of the language
+//! Text -> tokens (`lexer`) -> expression (`ast`, `parser`) -> checked types (`check`) -> yes or no for a span
+//! (`eval`), and what a store may prune by (`conditions`). The parser knows the rest of the language
 //! well enough to name what it does not support, with its place.
 //!
 //! Rules as Tempo's: a comparison with an absent attribute or one of another type is false whatever the

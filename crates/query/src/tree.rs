@@ -54,12 +54,21 @@ pub struct CallTree {
     pub total: Vec<i64>,
     /// Per node: observations in it and below.
     pub samples: Vec<u64>,
+    /// Stacks whose leaves did not fit [`NODES_MAX`]: their cost is the own cost of the last caller that did.
+    pub cut_stacks: u64,
 }
+
+/// The most nodes of one tree.
+pub const NODES_MAX: usize = 4_000_000;
 
 impl CallTree {
     /// The tree of `totals`. A stack that `stacks` lacks is shown as one unknown frame.
     pub fn build(totals: &[StackTotal], stacks: &StackSet) -> CallTree {
-        let mut builder = Builder::new();
+        CallTree::build_within(NODES_MAX, totals, stacks)
+    }
+
+    fn build_within(nodes_max: usize, totals: &[StackTotal], stacks: &StackSet) -> CallTree {
+        let mut builder = Builder::new(nodes_max);
         let mut ordered: Vec<&StackTotal> = totals.iter().collect();
         ordered.sort_unstable_by_key(|total| total.stack);
         for total in ordered {
@@ -99,10 +108,12 @@ struct Builder {
     lines: HashMap<(u32, i64), i128>,
     nodes: Vec<Node>,
     node_by_edge: HashMap<(u32, u32), u32>,
+    nodes_max: usize,
+    cut_stacks: u64,
 }
 
 impl Builder {
-    fn new() -> Builder {
+    fn new(nodes_max: usize) -> Builder {
         let root = ShownFrame {
             function: "root".to_owned(),
             kind: "root".to_owned(),
@@ -114,6 +125,8 @@ impl Builder {
             lines: HashMap::new(),
             nodes: vec![Node::new(0, 0)],
             node_by_edge: HashMap::new(),
+            nodes_max,
+            cut_stacks: 0,
         }
     }
 
@@ -121,12 +134,15 @@ impl Builder {
         let unknown = Frame::default();
         let mut node = 0;
         self.nodes[0].count(total);
-        match stacks.stack(total.stack) {
-            None => node = self.descend(node, &unknown, total),
-            Some(ids) => {
-                for id in ids.iter().rev() {
-                    let frame = stacks.frame(*id).map_or(&unknown, |frame| frame);
-                    node = self.descend(node, frame, total);
+        let frames = stacks.stack(total.stack).map(|ids| ids.iter().rev().map(|id| stacks.frame(*id)));
+        let found = frames.into_iter().flatten().map(|frame| frame.map_or(&unknown, |frame| frame));
+        let missing = stacks.stack(total.stack).is_none().then_some(&unknown);
+        for frame in found.chain(missing) {
+            match self.descend(node, frame, total) {
+                Some(child) => node = child,
+                None => {
+                    self.cut_stacks += 1;
+                    break;
                 }
             }
         }
@@ -134,16 +150,20 @@ impl Builder {
         leaf.self_value = leaf.self_value.saturating_add(total.value);
     }
 
-    fn descend(&mut self, parent: u32, frame: &Frame, total: &StackTotal) -> u32 {
+    /// `None` where the tree is full.
+    fn descend(&mut self, parent: u32, frame: &Frame, total: &StackTotal) -> Option<u32> {
         let shown = self.shown(frame);
-        *self.lines.entry((shown, frame.line)).or_default() += i128::from(total.value.unsigned_abs());
         let next = self.nodes.len() as u32;
+        if self.nodes.len() >= self.nodes_max && !self.node_by_edge.contains_key(&(parent, shown)) {
+            return None;
+        }
+        *self.lines.entry((shown, frame.line)).or_default() += i128::from(total.value.unsigned_abs());
         let node = *self.node_by_edge.entry((parent, shown)).or_insert(next);
         if node == next {
             self.nodes.push(Node::new(shown, parent));
         }
         self.nodes[node as usize].count(total);
-        node
+        Some(node)
     }
 
     fn shown(&mut self, frame: &Frame) -> u32 {
@@ -192,6 +212,7 @@ impl Builder {
             pending.extend(children[index as usize].iter().map(|child| (*child, new_index)));
         }
         tree.frames = self.frames;
+        tree.cut_stacks = self.cut_stacks;
         tree
     }
 
@@ -332,6 +353,19 @@ mod tests {
     #[test]
     fn an_empty_stack_is_the_roots_own() {
         check(&[" 7"], &["root:0 7 7 1"]);
+    }
+
+    #[test]
+    fn a_full_tree_keeps_the_cost_at_the_last_caller_that_fits() {
+        let mut stacks = StackSet::new();
+        let ids = ["c", "b", "a"].map(|name| stacks.add_frame(frame(name)));
+        let total = StackTotal {
+            stack: stacks.add_stack(&ids),
+            value: 7,
+            samples: 1,
+        };
+        let tree = CallTree::build_within(3, &[total], &stacks);
+        assert_eq!((tree.len(), tree.self_value[2], tree.total[0], tree.cut_stacks), (3, 7, 7, 1));
     }
 
     #[test]

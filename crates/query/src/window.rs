@@ -132,7 +132,15 @@ pub(crate) struct WindowCount<'a> {
     range: TimeRange,
     rows: bool,
     best: Option<(WindowMatch, Draft)>,
-    recent: Option<(Arc<ProfileInfo>, Option<i64>, Option<i64>, Option<WindowMatch>)>,
+    recent: Option<RecentLevel>,
+}
+
+/// How closely the sample that was looked at last matched: those of one thread come together.
+struct RecentLevel {
+    info: Arc<ProfileInfo>,
+    pid: Option<i64>,
+    thread_id: Option<i64>,
+    level: Option<WindowMatch>,
 }
 
 impl<'a> WindowCount<'a> {
@@ -199,15 +207,20 @@ impl<'a> WindowCount<'a> {
     }
 
     fn level(&mut self, stored: &StoredSample) -> Option<WindowMatch> {
-        let (pid, thread) = (stored.sample.pid, stored.sample.thread_id);
-        if let Some((info, known_pid, known_thread, level)) = &self.recent
-            && Arc::ptr_eq(info, &stored.info)
-            && (*known_pid, *known_thread) == (pid, thread)
+        let (pid, thread_id) = (stored.sample.pid, stored.sample.thread_id);
+        if let Some(recent) = &self.recent
+            && Arc::ptr_eq(&recent.info, &stored.info)
+            && (recent.pid, recent.thread_id) == (pid, thread_id)
         {
-            return *level;
+            return recent.level;
         }
         let level = self.place.matches(stored);
-        self.recent = Some((stored.info.clone(), pid, thread, level));
+        self.recent = Some(RecentLevel {
+            info: stored.info.clone(),
+            pid,
+            thread_id,
+            level,
+        });
         level
     }
 }

@@ -3,14 +3,14 @@
 
 use std::collections::BTreeSet;
 
-use spanflame_model::{Batch, SpanId, StackId, StatusCode, Tenant, TimeRange, TraceId, Value};
+use spanflame_model::{Batch, Claim, Link, SpanId, StackId, StatusCode, Tenant, TimeRange, TraceId, Value};
 use spanflame_query::traceql::Query;
 use spanflame_query::{
     CatalogRequest, Engine, ErrorKind, LabelSelector, Order, ProfileAnswer, ProfileRequest, Scope, SearchRequest, Selection, TraceRequest,
     TypeSelector, WindowMatch,
 };
 use spanflame_store::{Store, StoreOptions};
-use spanflame_testkit::{LinkStyle, Plan, SpanBuilder, Stacks, Workload, span_id, trace_id};
+use spanflame_testkit::{LinkStyle, Plan, ProfileBuilder, SpanBuilder, Stacks, Workload, at, link, span_id, trace_id};
 
 /// A store that flushes only when told to.
 async fn open(dir: &tempfile::TempDir) -> Store {
@@ -324,5 +324,84 @@ async fn a_trace_shows_what_was_profiled_in_each_span() {
         let cpu = span.profiles.get(&spanflame_model::ProfileType::cpu()).copied().unwrap_or_default();
         assert_eq!((cpu.value, cpu.samples), (truth.linked.total().value, truth.linked.total().samples));
     }
+    store.close().await.expect("is closed");
+}
+
+#[tokio::test]
+async fn a_range_counts_what_lies_in_it_and_parts_of_coarse_profiles_in_proportion() {
+    let mut stacks = Stacks::default();
+    let stack = stacks.id("main;work");
+    let batch = Batch {
+        spans: Vec::new(),
+        profiles: vec![
+            ProfileBuilder::timed("timed", 10)
+                .observed(stack, Link::None, &[100, 200, 300])
+                .build(),
+            ProfileBuilder::cpu("coarse", 10)
+                .time(0, 1000)
+                .sample(stack, Link::None, &[100, 1000])
+                .build(),
+        ],
+        stacks: stacks.set,
+    };
+    let dir = tempfile::tempdir().expect("a directory");
+    let store = open(&dir).await;
+    store.append(&Tenant::anonymous(), batch).await.expect("is appended");
+    for _ in 0..2 {
+        let engine = Engine::new(store.snapshot());
+        let ask = async |service: &str, start, end| {
+            let selector = LabelSelector::service(service);
+            let mut request = profile_request(Selection::Services { selector });
+            request.range = TimeRange::new(at(start), at(end));
+            let answer = engine.profile(&request).await.expect("is answered");
+            (answer.total, answer.samples, answer.evidence.prorated)
+        };
+        assert_eq!(ask("timed", 100, 300).await, (20, 2, 0));
+        assert_eq!(ask("coarse", 900, 5000).await, (100, 100, 100));
+        assert_eq!(ask("coarse", 0, 1000).await, (1000, 100, 0));
+        assert_eq!(ask("coarse", 1000, 5000).await, (0, 0, 0));
+        store.flush().await.expect("is flushed");
+    }
+    store.close().await.expect("is closed");
+}
+
+#[tokio::test]
+async fn a_tenant_sees_only_its_own() {
+    let workload = Plan::exact(31).run();
+    let dir = tempfile::tempdir().expect("a directory");
+    let store = open(&dir).await;
+    load(&store, &workload).await;
+    let other: Tenant = "other".parse().expect("valid");
+    let ask = async |tenants: Vec<Tenant>| {
+        let mut request = profile_request(Selection::Trace { trace_id: trace_id(5) });
+        request.tenants = tenants;
+        Engine::new(store.snapshot()).profile(&request).await
+    };
+    let error = ask(vec![other.clone()]).await.expect_err("is not theirs");
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+    let both = ask(vec![other, Tenant::anonymous()]).await.expect("one of them has it");
+    assert_eq!(rows(&both), workload.by_trace[&trace_id(5)].rows());
+    assert_eq!(ask(Vec::new()).await.expect_err("nobody").kind(), ErrorKind::Invalid);
+    store.close().await.expect("is closed");
+}
+
+#[tokio::test]
+async fn a_span_that_only_samples_name_is_answered_by_its_id_alone() {
+    let mut stacks = Stacks::default();
+    let stack = stacks.id("main;work");
+    let batch = Batch {
+        spans: Vec::new(),
+        profiles: vec![
+            ProfileBuilder::cpu("a", 10)
+                .sample(stack, link(0, 77, Claim::Label), &[3, 30])
+                .build(),
+        ],
+        stacks: stacks.set,
+    };
+    let dir = tempfile::tempdir().expect("a directory");
+    let store = open(&dir).await;
+    store.append(&Tenant::anonymous(), batch).await.expect("is appended");
+    let answer = ask(&Engine::new(store.snapshot()), trace_id(1), span_id(77), Scope::Span).await;
+    assert_eq!((answer.total, codes(&answer)), (30, vec!["span_not_received"]));
     store.close().await.expect("is closed");
 }

@@ -96,7 +96,8 @@ fn check_comparison(comparison: &Comparison) -> Result<Type, Error> {
     let (left, right) = (type_of(&comparison.left)?, type_of(&comparison.right)?);
     let operator = comparison.operator;
     let ordered = |found: Type| matches!(found, Type::Any | Type::Number | Type::Text);
-    if !operator.is_equality() && !(ordered(left) && ordered(right)) {
+    let has_order = ordered(left) && ordered(right);
+    if !operator.is_equality() && !has_order {
         let unordered = if ordered(left) { right } else { left };
         let message = format!("`{}` has no meaning for {}", operator.as_str(), unordered.as_str());
         return Err(Error::expecting(comparison.at, message, &["`=`", "`!=`"]));

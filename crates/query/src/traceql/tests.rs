@@ -256,3 +256,55 @@ fn only_what_is_read_is_fetched() {
     assert!(fields("{ span.a = 1 }").attributes);
     assert!(fields("{ !(1 = resource.a) }").resource);
 }
+
+/// Text around valid queries: pieces are left out, doubled and exchanged.
+#[test]
+fn no_text_breaks_the_parser_and_every_error_has_a_place() {
+    const PIECES: [&str; 24] = [
+        "{",
+        "}",
+        "(",
+        ")",
+        " ",
+        "span.",
+        ".a",
+        "\"",
+        "`",
+        "=~",
+        "!~",
+        "\\",
+        "&&",
+        "||",
+        "-",
+        "!",
+        "9e",
+        "1h",
+        "\u{b5}s",
+        "\n",
+        "name",
+        "\u{1f525}",
+        "resource.\"",
+        "99999999999999999999",
+    ];
+    let mut random = spanflame_testkit::Random::new(42);
+    let mut parsed = 0;
+    for _ in 0..20_000 {
+        let mut text = "{ ".to_owned();
+        (0..random.below(8)).for_each(|_| text.push_str(PIECES[random.below(PIECES.len() as u64) as usize]));
+        text.push_str(" }");
+        match Query::parse(&text) {
+            Ok(query) => {
+                query.test(&span(), None);
+                parsed += 1;
+            }
+            Err(error) => {
+                let line = text.split('\n').nth(error.at.line as usize - 1).expect("the line exists");
+                assert!(
+                    (1..=line.chars().count() + 1).contains(&(error.at.column as usize)),
+                    "{text:?}: {error}"
+                );
+            }
+        }
+    }
+    assert!(parsed > 500, "only {parsed} texts were queries");
+}
