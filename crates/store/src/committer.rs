@@ -180,6 +180,8 @@ pub(crate) struct Committer {
     pub(crate) directory: PathBuf,
     /// Number of the next segment.
     pub(crate) next: u64,
+    /// Number of the last segment that was frozen.
+    pub(crate) last_frozen: u64,
     /// Freeze the head when it holds this much.
     pub(crate) flush_bytes: u64,
     /// Where heads become visible.
@@ -238,7 +240,7 @@ impl Committer {
                 }
                 Message::Rotate(done) => {
                     self.rotate(&mut open);
-                    let _ = done.send(self.next - 1);
+                    let _ = done.send(self.last_frozen);
                 }
             }
         }
@@ -329,6 +331,7 @@ impl Committer {
     fn rotate(&mut self, open: &mut Option<Open>) {
         if let Some(open) = open.take() {
             self.counters.wal_bytes.set(0);
+            self.last_frozen = open.frozen.number;
             // If nobody flushes any more, the segment stays and is replayed.
             let _ = self.frozen.send(open.frozen);
         }

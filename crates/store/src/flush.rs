@@ -27,7 +27,7 @@ const RETRY_MIN: Duration = Duration::from_millis(200);
 const RETRY_MAX: Duration = Duration::from_secs(15);
 
 /// How far flushing got.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Progress {
     /// Every segment up to this one is in the tables.
     pub(crate) flushed: u64,

@@ -13,6 +13,7 @@
 //! Not here: what the rows mean to a question (`query`), and who may append how much (`server`).
 
 mod committer;
+mod compaction;
 mod crash;
 mod current;
 mod day;
@@ -24,10 +25,12 @@ mod known;
 mod lock;
 mod log;
 mod lookup;
+mod maintenance;
 mod options;
 mod paths;
 mod reader;
 mod recognition;
+mod retention;
 mod rows;
 mod scan;
 mod schema;

@@ -110,6 +110,13 @@ impl TableLog {
         adds.map(|add| self.entry(add)).collect()
     }
 
+    /// The files that make up the table, with what other nodes committed meanwhile.
+    pub(crate) async fn newest_files(&self) -> Result<Vec<FileEntry>, Error> {
+        let updated = self.delta.lock().await.update_state().await;
+        updated.map_err(failed(self.table, "read"))?;
+        self.files().await
+    }
+
     /// The number last committed by an application; `None` if there was none.
     pub(crate) async fn progress(&self, app: &str) -> Result<Option<i64>, Error> {
         let delta = self.delta.lock().await;

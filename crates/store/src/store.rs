@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use object_store::ObjectStore;
 use parking_lot::Mutex;
 use spanflame_model::{Batch, Fingerprint, Tenant, Timestamp};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle as TaskHandle;
 
 use crate::committer::{Commit, Committer, Sequencer};
@@ -17,6 +17,7 @@ use crate::day::Day;
 use crate::flush::{Flusher, Progress};
 use crate::known::KnownStacks;
 use crate::lock::DirectoryLock;
+use crate::maintenance::{self, Maintenance, Request};
 use crate::paths::Location;
 use crate::reader::Reader;
 use crate::recognition::{Recognition, Seen};
@@ -59,6 +60,7 @@ struct Shared {
     decided: watch::Receiver<Timestamp>,
     progress: watch::Receiver<Progress>,
     counters: Arc<Counters>,
+    maintenance: Mutex<Option<mpsc::Sender<Request>>>,
     tasks: Mutex<Option<Tasks>>,
 }
 
@@ -66,7 +68,15 @@ struct Shared {
 struct Tasks {
     committer: JoinHandle<()>,
     flusher: TaskHandle<()>,
-    _lock: DirectoryLock,
+    maintenance: JoinHandle<()>,
+    lock: Arc<DirectoryLock>,
+}
+
+impl Drop for Shared {
+    /// Without [`Store::close`] the tasks end by themselves, and the lock with the last of them.
+    fn drop(&mut self) {
+        self.sequencer.close();
+    }
 }
 
 impl Store {
@@ -95,14 +105,18 @@ impl Store {
         let counters = Arc::new(Counters::default());
         let recovered = recovery::recover(&wal, &tables, &counters, options.recognition).await?;
         let (frozen, frozen_inbox) = tokio::sync::mpsc::unbounded_channel();
+        // Every segment before the first that is left is in the tables.
+        let flushed = recovered.frozen.first().map_or(recovered.next, |first| first.number) - 1;
+        let last_frozen = recovered.frozen.last().map_or(flushed, |last| last.number);
         for head in recovered.frozen {
             let _ = frozen.send(head);
         }
         let (decided, decided_view) = watch::channel(recovered.last);
-        let (progress, progress_view) = watch::channel(Progress::default());
+        let (progress, progress_view) = watch::channel(Progress { flushed, failed: None });
         let committer = Committer {
             directory: wal.clone(),
             next: recovered.next,
+            last_frozen,
             flush_bytes: options.flush_bytes,
             version: Arc::clone(tables.version()),
             recognition: Arc::clone(&recovered.recognition),
@@ -119,7 +133,22 @@ impl Store {
             counters: Arc::clone(&counters),
             progress,
         };
-        let flusher = tokio::spawn(flusher.run(frozen_inbox, Arc::clone(&sequencer), options.flush_interval));
+        let lock = Arc::new(lock);
+        let (flush_lock, interval, order) = (Arc::clone(&lock), options.flush_interval, Arc::clone(&sequencer));
+        let flusher = tokio::spawn(async move {
+            flusher.run(frozen_inbox, order, interval).await;
+            drop(flush_lock);
+        });
+        let maintenance = Maintenance {
+            tables: Arc::clone(&tables),
+            reader: Arc::clone(&reader),
+            recognition: Arc::clone(&recovered.recognition),
+            counters: Arc::clone(&counters),
+            options: options.clone(),
+            _lock: Arc::clone(&lock),
+        };
+        let (requests, request_inbox) = mpsc::channel(1);
+        let maintenance = maintenance::start(maintenance, request_inbox)?;
         Ok(Store {
             shared: Arc::new(Shared {
                 options,
@@ -131,10 +160,12 @@ impl Store {
                 decided: decided_view,
                 progress: progress_view,
                 counters,
+                maintenance: Mutex::new(Some(requests)),
                 tasks: Mutex::new(Some(Tasks {
                     committer,
                     flusher,
-                    _lock: lock,
+                    maintenance,
+                    lock,
                 })),
             }),
         })
@@ -184,7 +215,10 @@ impl Store {
 
     /// Runs compaction, rollup, retention and clean-up now, and waits until nothing is left to do.
     pub async fn maintain(&self) -> Result<(), Error> {
-        Ok(())
+        let requests = self.shared.maintenance.lock().clone().ok_or(Error::Closed)?;
+        let (done, answer) = oneshot::channel();
+        requests.send(done).await.map_err(|_| Error::Closed)?;
+        answer.await.map_err(|_| Error::Closed)?
     }
 
     /// What the store holds and has done.
@@ -223,15 +257,19 @@ impl Store {
         let Some(tasks) = self.shared.tasks.lock().take() else {
             return Err(Error::Closed);
         };
+        self.shared.maintenance.lock().take();
         // A flush that fails is repeated for ever, but its rows are safe in the log.
         if flushed.is_err() {
             tasks.flusher.abort();
         }
-        let committer = tokio::task::spawn_blocking(move || tasks.committer.join()).await;
+        let threads = [tasks.committer, tasks.maintenance];
+        let threads = tokio::task::spawn_blocking(|| threads.map(JoinHandle::join).into_iter().all(|ended| ended.is_ok()));
+        let threads_ended = threads.await.unwrap_or(false);
         let _ = tasks.flusher.await;
-        if !matches!(committer, Ok(Ok(()))) {
+        drop(tasks.lock);
+        if !threads_ended {
             return Err(Error::Internal {
-                message: "the thread of the write-ahead log panicked".to_owned(),
+                message: "a thread of the store panicked".to_owned(),
             });
         }
         flushed
