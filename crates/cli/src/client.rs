@@ -6,16 +6,17 @@
 
 pub(crate) mod answer;
 mod directory;
+mod tables;
 mod transport;
 
 use bytes::Bytes;
 use http::{Method, StatusCode};
 use serde::de::{DeserializeOwned, Error as _};
 use serde_json::value::RawValue;
-use spanflame_store::StoreStats;
 
 use crate::error::Error;
 use answer::{Ingested, Profile, ProfileTypes, Refusal, Services, Spans, Trace};
+pub(crate) use tables::TableSize;
 pub(crate) use transport::{Request, Source, Transport};
 
 /// Which samples a profile holds.
@@ -97,11 +98,6 @@ impl Client {
         Client { transport }
     }
 
-    /// Ends what the transport started: a data directory is closed and its lock released.
-    pub(crate) async fn close(self) -> Result<(), Error> {
-        self.transport.close().await
-    }
-
     /// The address of a path of the page.
     pub(crate) fn page(&self, path: &str) -> String {
         self.transport.page(path)
@@ -154,9 +150,11 @@ impl Client {
         self.ask_known(Request::get("/api/v1/profile-types".to_owned()).query(window)).await
     }
 
-    /// What the tables of a data directory hold; `None` of a server.
-    pub(crate) fn stats(&self) -> Option<&StoreStats> {
-        self.transport.stats()
+    /// What the tables hold, all tenants together.
+    pub(crate) async fn tables(&self) -> Result<Vec<TableSize>, Error> {
+        let reply = self.transport.send(Request::get("/metrics".to_owned())).await?;
+        let body = self.accept(reply.status, reply.body)?;
+        Ok(tables::read(&String::from_utf8_lossy(&body)))
     }
 
     async fn ask_known<T: DeserializeOwned>(&self, request: Request) -> Result<Answer<T>, Error> {

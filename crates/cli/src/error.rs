@@ -70,14 +70,12 @@ pub(crate) enum Error {
     /// The settings have mistakes, one a line.
     #[error("the settings have mistakes; `spanflame config` lists every setting\n{0}")]
     Settings(spanflame_server::config::Mistakes),
-    /// A data directory could not be opened.
-    #[error("cannot open the data in {data}{}", hint.unwrap_or_default())]
-    Store {
-        /// The directory or URL.
+    /// A server holds the data directory.
+    #[error("cannot open the data in {data}; ask the server that holds it with --server URL, or stop that server first")]
+    Held {
+        /// The directory.
         data: String,
-        /// What to do about it.
-        hint: Option<&'static str>,
-        /// Why.
+        /// Who holds it.
         source: spanflame_store::Error,
     },
     /// The server could not start, or not stop well.

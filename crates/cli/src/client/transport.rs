@@ -6,7 +6,6 @@ use bytes::Bytes;
 use clap::Args;
 use http::{Method, StatusCode};
 use spanflame_model::Tenant;
-use spanflame_store::StoreStats;
 use url::Url;
 
 use super::directory::Directory;
@@ -145,11 +144,6 @@ impl Transport {
         }
     }
 
-    /// What the tables of a data directory hold; `None` of a server.
-    pub(crate) fn stats(&self) -> Option<&StoreStats> {
-        self.directory.as_ref().map(Directory::stats)
-    }
-
     pub(crate) async fn send(&self, request: Request) -> Result<Reply, Error> {
         let unreachable = |source: reqwest::Error| Error::Unreachable {
             server: self.server.clone(),
@@ -167,13 +161,6 @@ impl Transport {
         let reasons = reasons.map(str::to_owned);
         let body = response.bytes().await.map_err(unreachable)?;
         Ok(Reply { status, reasons, body })
-    }
-
-    pub(crate) async fn close(self) -> Result<(), Error> {
-        match self.directory {
-            None => Ok(()),
-            Some(directory) => directory.close().await,
-        }
     }
 }
 

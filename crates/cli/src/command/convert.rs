@@ -124,6 +124,13 @@ impl Convert {
             }
             return Ok(Some(exports.swap_remove(at)));
         }
+        // OTLP holds every type as a profile of its own: a kind then chooses the profiles that have it.
+        if let Some(kind) = &self.value {
+            let has_kind = |export: &Export| export.types.iter().any(|value_type| value_type.kind == *kind);
+            if exports.iter().any(has_kind) {
+                exports.retain(has_kind);
+            }
+        }
         let Some(first) = exports.first() else {
             return Ok(None);
         };
@@ -137,7 +144,7 @@ impl Convert {
                 .map(|(export, number)| format!("  {number}  {}", types_text(export)))
                 .collect();
             let hint = format!(
-                "{name} has profiles of different types, choose one with --profile NUMBER:\n{}",
+                "{name} has profiles of different types, choose one with --profile NUMBER, or by --value KIND:\n{}",
                 list.join("\n")
             );
             return Err(Error::Usage(hint));

@@ -3,10 +3,9 @@
 use std::time::SystemTime;
 
 use clap::Args;
-use spanflame_store::StoreStats;
 
 use crate::client::answer::{ProfileTypes, Services};
-use crate::client::{Answer, Source};
+use crate::client::{Answer, Source, TableSize};
 use crate::error::Error;
 use crate::render::quantity;
 use crate::render::table::{Column, Table};
@@ -14,16 +13,17 @@ use crate::render::terminal::{Ink, Terminal};
 use crate::session::{Outcome, Session};
 use crate::time::TimeWindow;
 
-/// Show what is stored: services with their coverage, profile types, and the tables of a data directory
+/// Show what is stored: services with their coverage, profile types, tables and their sizes
 ///
 /// Coverage is the share of samples that name a span, and what the spans of a service rest on. Services and
-/// profile types are those of the time asked about, the last hour by default; tables are whole.
+/// profile types are those of the time asked about, the last hour by default; tables hold all time and all tenants,
+/// without what waits in memory for its first file.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   spanflame inspect                               what a server has of the last hour
   spanflame inspect --since 14d
-  spanflame inspect --data ./spanflame-data       with the tables and their sizes")]
+  spanflame inspect --data ./spanflame-data       what a directory holds that no server has open")]
 pub(crate) struct Inspect {
     /// Print JSON: {\"services\", \"profile_types\", \"tables\"}
     #[arg(long, help_heading = "Output")]
@@ -37,26 +37,22 @@ pub(crate) struct Inspect {
 impl Inspect {
     pub(crate) fn run(self, session: &mut Session) -> Result<Outcome, Error> {
         let window = self.window.query(SystemTime::now())?;
-        let (services, types, stats) = session.wait(async {
+        let (services, types, tables) = session.wait(async {
             let client = self.source.client().await?;
-            let stats = client.stats().cloned();
-            let services = client.services(window.clone()).await;
-            let types = client.profile_types(window).await;
-            client.close().await?;
-            Ok::<_, Error>((services?, types?, stats))
+            let services = client.services(window.clone()).await?;
+            let types = client.profile_types(window).await?;
+            Ok::<_, Error>((services, types, client.tables().await?))
         })?;
-        let rows: u64 = stats.iter().flat_map(|stats| &stats.tables).map(|table| table.rows).sum();
+        let rows: u64 = tables.iter().map(|table| table.rows).sum();
         let is_found = !services.value.services.is_empty() || !types.value.profile_types.is_empty() || rows > 0;
         if self.json {
-            session.print(&[json(&services, &types, stats.as_ref())])?;
+            session.print(&[json(&services, &types, &tables)])?;
             return Ok(Outcome::found(is_found));
         }
         let terminal = session.terminal;
         let mut lines = service_lines(&services.value, &terminal);
         lines.extend(type_lines(&types.value, &terminal));
-        if let Some(stats) = &stats {
-            lines.extend(table_lines(stats, &terminal));
-        }
+        lines.extend(table_lines(&tables, &terminal));
         session.print(&lines)?;
         if services.value.services.is_empty() {
             session.note("nothing in this time; look further back with --since 24h");
@@ -65,20 +61,21 @@ impl Inspect {
     }
 }
 
-fn json(services: &Answer<Services>, types: &Answer<ProfileTypes>, stats: Option<&StoreStats>) -> String {
-    let tables = stats.map_or_else(String::new, |stats| {
-        let tables: Vec<serde_json::Value> = stats
-            .tables
-            .iter()
-            .map(|table| {
-                serde_json::json!({
-                    "table": table.table, "tier": table.tier, "files": table.files, "rows": table.rows, "size_bytes": table.bytes,
-                })
+fn json(services: &Answer<Services>, types: &Answer<ProfileTypes>, tables: &[TableSize]) -> String {
+    let tables: Vec<serde_json::Value> = tables
+        .iter()
+        .map(|part| {
+            serde_json::json!({
+                "table": part.table, "tier": part.tier, "files": part.files, "rows": part.rows, "size_bytes": part.size_bytes,
             })
-            .collect();
-        format!(",\"tables\":{}", serde_json::Value::from(tables))
-    });
-    format!("{{\"services\":{},\"profile_types\":{}{tables}}}", services.text(), types.text())
+        })
+        .collect();
+    let tables = serde_json::Value::from(tables);
+    format!(
+        "{{\"services\":{},\"profile_types\":{},\"tables\":{tables}}}",
+        services.text(),
+        types.text()
+    )
 }
 
 fn service_lines(services: &Services, terminal: &Terminal) -> Vec<String> {
@@ -131,7 +128,7 @@ fn type_lines(types: &ProfileTypes, terminal: &Terminal) -> Vec<String> {
     lines
 }
 
-fn table_lines(stats: &StoreStats, terminal: &Terminal) -> Vec<String> {
+fn table_lines(tables: &[TableSize], terminal: &Terminal) -> Vec<String> {
     let mut table = Table::new(&[
         ("table", Column::Left),
         ("tier", Column::Left),
@@ -141,16 +138,16 @@ fn table_lines(stats: &StoreStats, terminal: &Terminal) -> Vec<String> {
         ("per row", Column::Right),
     ]);
     let (mut files, mut size) = (0, 0);
-    for part in &stats.tables {
+    for part in tables {
         files += part.files;
-        size += part.bytes;
-        let per_row = part.bytes.checked_div(part.rows);
+        size += part.size_bytes;
+        let per_row = part.size_bytes.checked_div(part.rows);
         table.row([
-            part.table.to_owned(),
-            part.tier.to_owned(),
+            part.table.clone(),
+            part.tier.clone(),
             quantity::count(part.files as i64),
             quantity::count(part.rows as i64),
-            quantity::bytes(part.bytes as i64),
+            quantity::bytes(part.size_bytes as i64),
             per_row.map_or("-".to_owned(), |size| quantity::bytes(size as i64)),
         ]);
     }
@@ -164,7 +161,6 @@ fn table_lines(stats: &StoreStats, terminal: &Terminal) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use spanflame_store::TableStats;
 
     #[test]
     fn coverage_is_the_share_of_samples_with_a_span() {
@@ -179,18 +175,14 @@ mod tests {
 
     #[test]
     fn tables_are_summed() {
-        let part = |table, bytes| TableStats {
-            table,
-            tier: "flush",
+        let part = |table: &str, size_bytes| TableSize {
+            table: table.to_owned(),
+            tier: "flush".to_owned(),
             files: 2,
-            bytes,
+            size_bytes,
             rows: 10,
         };
-        let stats = StoreStats {
-            tables: vec![part("spans", 2048), part("samples", 1024)],
-            ..StoreStats::default()
-        };
-        let lines = table_lines(&stats, &Terminal::PLAIN);
+        let lines = table_lines(&[part("spans", 2048), part("samples", 1024)], &Terminal::PLAIN);
         assert_eq!(lines.last().map(String::as_str), Some("3.00 KiB in 4 files"));
     }
 }

@@ -116,9 +116,7 @@ impl Profile {
         }
         let reply = session.wait(async {
             let client = self.source.client().await?;
-            let reply = self.ask(&client, &of, query).await;
-            client.close().await?;
-            reply
+            self.ask(&client, &of, query).await
         })?;
         let Some(reply) = reply else {
             session.note("nothing found: neither a span nor a sample of it is stored; it may not have arrived yet, have expired, or belong to another tenant (--tenant)");

@@ -104,7 +104,6 @@ impl Spans {
                 break;
             }
         }
-        client.close().await?;
         Ok(pages)
     }
 

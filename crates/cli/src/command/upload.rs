@@ -67,7 +67,6 @@ impl Upload {
             total.accepted += answer.value.accepted;
             total.duplicates += answer.value.duplicates;
         }
-        session.wait(client.close())?;
         Ok(Outcome::found(total.accepted > 0))
     }
 

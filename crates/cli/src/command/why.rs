@@ -57,9 +57,7 @@ impl Why {
     pub(crate) fn run(self, session: &mut Session) -> Result<Outcome, Error> {
         let answers = session.wait(async {
             let client = self.source.client().await?;
-            let answers = self.ask(&client).await;
-            client.close().await?;
-            answers
+            self.ask(&client).await
         })?;
         let Some(answers) = answers else {
             session.note(&self.nothing());

@@ -25,7 +25,7 @@ fn a_directory_that_a_server_holds_is_refused_and_read_once_it_is_free() {
     let data = data.display().to_string();
     let refused = run(&["why", SLOW_TRACE, "--data", &data]).expect(2);
     assert!(
-        refused.stderr.contains("is in use by process") && refused.stderr.contains("--server"),
+        refused.stderr.contains("is in use by process") && refused.stderr.contains("--server URL"),
         "{}",
         refused.stderr
     );
