@@ -29,7 +29,7 @@ pub(crate) const FILE_BYTES_MAX: u64 = 128 << 20;
 /// Encoding takes some microseconds of CPU a row: call it where blocking is allowed.
 pub(crate) fn write(table: Table, batches: &[RecordBatch], tier: Tier) -> Result<(Bytes, FileStats), Error> {
     let sorted = order::sort(table, batches)?;
-    let mut writer = writer::FileWriter::new(table, tier);
+    let mut writer = writer::FileWriter::new(table, tier, sorted.rows.len());
     let mut rows = order::Rows::new(table);
     for (key, batch, row) in sorted.rows {
         rows.push(key, &sorted.batches[batch as usize], row as usize);

@@ -19,6 +19,8 @@ mod current;
 mod day;
 mod error;
 mod file;
+#[cfg(test)]
+mod fixture;
 mod flush;
 mod head;
 mod known;

@@ -355,3 +355,6 @@ fn overlaps(stored: &StoredSample, range: TimeRange) -> bool {
 fn in_head(unreadable: Unreadable) -> Error {
     unreadable.in_file("head")
 }
+
+#[cfg(test)]
+mod tests;

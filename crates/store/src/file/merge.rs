@@ -32,14 +32,14 @@ pub(crate) async fn merge(
         next.extend(input.advance().await?.map(|key| Reverse((key, number))));
     }
     let mut rows = Rows::new(table);
-    let mut writer = FileWriter::new(table, tier);
+    let mut writer = FileWriter::new(table, tier, usize::MAX);
     while let Some(Reverse((key, number))) = next.pop() {
         let input = &mut inputs[number];
         rows.push(key, &input.batch, input.row);
         if rows.is_full() {
             writer.write(&rows.take()?)?;
             if writer.len_bytes() >= FILE_BYTES_MAX {
-                let full = std::mem::replace(&mut writer, FileWriter::new(table, tier));
+                let full = std::mem::replace(&mut writer, FileWriter::new(table, tier, usize::MAX));
                 let (bytes, stats) = full.finish()?;
                 emit(bytes, stats).await?;
             }

@@ -30,15 +30,18 @@ const BLOOM_FALSE_POSITIVES: f64 = 0.01;
 pub(super) struct FileWriter {
     table: Table,
     tier: Tier,
+    rows_max: usize,
     stats: StatsBuilder,
     parquet: Option<ArrowWriter<Vec<u8>>>,
 }
 
 impl FileWriter {
-    pub(super) fn new(table: Table, tier: Tier) -> FileWriter {
+    /// A file of at most `rows_max` rows: bloom filters begin at the size that so many need.
+    pub(super) fn new(table: Table, tier: Tier, rows_max: usize) -> FileWriter {
         FileWriter {
             table,
             tier,
+            rows_max,
             stats: StatsBuilder::new(table),
             parquet: None,
         }
@@ -79,7 +82,7 @@ impl FileWriter {
         if self.parquet.is_none() {
             let loose = self.table == Table::Samples && first.column(0).null_count() > 0;
             let options = ArrowWriterOptions::new()
-                .with_properties(properties(self.table, self.tier, loose))
+                .with_properties(properties(self, loose))
                 .with_skip_arrow_metadata(true);
             let writer = ArrowWriter::try_new_with_options(Vec::new(), self.table.schema(), options);
             self.parquet = Some(writer.map_err(Error::parquet("encode", "a new file"))?);
@@ -89,8 +92,8 @@ impl FileWriter {
 }
 
 /// How a table is encoded. `loose` samples, those without trace id, are found by span id.
-fn properties(table: Table, tier: Tier, loose: bool) -> WriterProperties {
-    let level = if tier == Tier::Flush { 1 } else { 3 };
+fn properties(file: &FileWriter, loose: bool) -> WriterProperties {
+    let level = if file.tier == Tier::Flush { 1 } else { 3 };
     let zstd = ZstdLevel::try_new(level).expect("levels 1 to 22 exist");
     let common = WriterProperties::builder()
         .set_created_by(concat!("spanflame ", env!("CARGO_PKG_VERSION")).to_owned())
@@ -101,9 +104,12 @@ fn properties(table: Table, tier: Tier, loose: bool) -> WriterProperties {
         .set_dictionary_page_size_limit(DICTIONARY_BYTES)
         .set_write_batch_size(1024)
         .set_bloom_filter_fpp(BLOOM_FALSE_POSITIVES);
-    let tuned = match table {
-        Table::Spans => spans(common),
-        Table::Samples => samples(common, loose),
+    let distinct = file.rows_max.clamp(1, ROW_GROUP_ROWS) as u64;
+    let bloom = |properties, name| bloom(properties, name, distinct);
+    let tuned = match file.table {
+        Table::Spans => bloom(spans(common), span::TRACE_ID),
+        Table::Samples if loose => bloom(bloom(samples(common), sample::TRACE_ID), sample::SPAN_ID),
+        Table::Samples => bloom(samples(common), sample::TRACE_ID),
         Table::Profiles => common,
         Table::Stacks => bloom(plain(common, stack::STACK_ID), stack::STACK_ID),
         Table::Frames => bloom(plain(common, frame::FRAME_ID), frame::FRAME_ID),
@@ -112,7 +118,7 @@ fn properties(table: Table, tier: Tier, loose: bool) -> WriterProperties {
 }
 
 fn spans(properties: WriterPropertiesBuilder) -> WriterPropertiesBuilder {
-    let mut properties = bloom(encoded(properties, span::TRACE_ID, Encoding::DELTA_BYTE_ARRAY), span::TRACE_ID);
+    let mut properties = encoded(properties, span::TRACE_ID, Encoding::DELTA_BYTE_ARRAY);
     for name in [span::SPAN_ID, span::PARENT_SPAN_ID] {
         properties = plain(properties, name);
     }
@@ -136,12 +142,9 @@ fn spans(properties: WriterPropertiesBuilder) -> WriterPropertiesBuilder {
     properties
 }
 
-fn samples(properties: WriterPropertiesBuilder, loose: bool) -> WriterPropertiesBuilder {
-    let mut properties = bloom(encoded(properties, sample::TRACE_ID, Encoding::DELTA_BYTE_ARRAY), sample::TRACE_ID);
+fn samples(properties: WriterPropertiesBuilder) -> WriterPropertiesBuilder {
+    let mut properties = encoded(properties, sample::TRACE_ID, Encoding::DELTA_BYTE_ARRAY);
     properties = plain(properties, sample::SPAN_ID);
-    if loose {
-        properties = bloom(properties, sample::SPAN_ID);
-    }
     for name in [sample::PROFILE, sample::RESOURCE, sample::LABELS] {
         properties = without_statistics(properties, vec![name.to_owned()]);
     }
@@ -158,12 +161,12 @@ fn encoded(properties: WriterPropertiesBuilder, name: &str, encoding: Encoding) 
     plain(properties, name).set_column_encoding(ColumnPath::from(name), encoding)
 }
 
-fn bloom(properties: WriterPropertiesBuilder, name: &str) -> WriterPropertiesBuilder {
+fn bloom(properties: WriterPropertiesBuilder, name: &str, distinct: u64) -> WriterPropertiesBuilder {
     let column = ColumnPath::from(name);
     properties
         .set_column_bloom_filter_enabled(column.clone(), true)
         .set_column_bloom_filter_fpp(column.clone(), BLOOM_FALSE_POSITIVES)
-        .set_column_bloom_filter_max_ndv(column, ROW_GROUP_ROWS as u64)
+        .set_column_bloom_filter_max_ndv(column, distinct)
 }
 
 /// Nothing is found by the smallest or largest of such texts.
