@@ -185,8 +185,8 @@ impl Sizes {
     /// Bytes by table, those that count (all but the rollup), and per item.
     pub(crate) fn figures(&self, items: f64) -> Value {
         let tables = self.tables["tables"].as_array().map(Vec::as_slice).unwrap_or_default();
-        let bytes = |table: &Value| table["bytes"].as_u64().unwrap_or_default();
-        let counted: u64 = tables.iter().filter(|table| table["name"] != "profiles").map(bytes).sum();
+        let bytes = |table: &Value| table["size_bytes"].as_u64().unwrap_or_default();
+        let counted: u64 = tables.iter().filter(|table| table["table"] != "profiles").map(bytes).sum();
         json!({
             "tables": tables,
             "bytes": counted,
