@@ -130,6 +130,9 @@ impl From<Vec<(String, Value)>> for Attributes {
             return Attributes(pairs);
         }
         pairs.sort_by(|a, b| a.0.cmp(&b.0));
+        if pairs.is_sorted_by(|a, b| a.0 < b.0) {
+            return Attributes(pairs);
+        }
         // The sort is stable, so of equal keys the last one sent is the last one here.
         let mut unique: Vec<(String, Value)> = Vec::with_capacity(pairs.len());
         for pair in pairs {
