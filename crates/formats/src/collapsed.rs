@@ -12,7 +12,7 @@ use std::fmt::Write;
 use spanflame_model::{Profile, Sample};
 
 use crate::compression::{Encoding, decompress};
-use crate::stacks::{self, StackBuilder, named};
+use crate::stacks::{StackBuilder, named};
 use crate::{Decoded, Error, Export, Limits, Reason, Rejects, Subject, Upload};
 
 const FORMAT: &str = "file of collapsed stacks";
@@ -36,7 +36,7 @@ pub fn decode(bytes: &[u8], upload: &Upload, limits: &Limits) -> Result<Decoded,
             None => decoded.rejects.add(Subject::Sample, Reason::Malformed, || {
                 format!("line {} is {line:?}, expected frames, a space and a whole number", at + 1)
             }),
-            Some((stack, value)) => match read_stack(stack, value, &mut builder, limits, &mut decoded.rejects) {
+            Some(line) => match read_stack(line, &mut builder, limits, &mut decoded.rejects) {
                 Ok(sample) => samples.push(sample),
                 Err(reason) => decoded
                     .rejects
@@ -60,9 +60,14 @@ fn read_line(line: &str) -> Option<(&str, i64)> {
     (!stack.is_empty()).then_some((stack, value.parse().ok()?))
 }
 
-fn read_stack(stack: &str, value: i64, builder: &mut StackBuilder<'_>, limits: &Limits, rejects: &mut Rejects) -> Result<Sample, Reason> {
+fn read_stack(
+    (stack, value): (&str, i64),
+    builder: &mut StackBuilder<'_>,
+    limits: &Limits,
+    rejects: &mut Rejects,
+) -> Result<Sample, Reason> {
     let names = stack.rsplit(';').take(limits.stack_depth_max + 1);
-    let frames = names.map(|name| builder.add_frame(named(stacks::name(name, limits, rejects))));
+    let frames = names.map(|name| builder.name(name, rejects).and_then(|name| builder.add_frame(named(name))));
     let mut frames = frames.collect::<Result<Vec<_>, _>>()?;
     let stack = builder.add_stack(&mut frames, rejects)?;
     builder.budget.take(size_of::<Sample>())?;

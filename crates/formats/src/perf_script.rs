@@ -16,7 +16,7 @@ use std::sync::Arc;
 use spanflame_model::{Frame, Profile, ProfileInfo, Sample, StackId, Timestamp, ValueType};
 
 use crate::compression::{Encoding, decompress};
-use crate::stacks::{self, StackBuilder};
+use crate::stacks::StackBuilder;
 use crate::{Decoded, Error, Limits, Reason, Rejects, Subject, Upload};
 
 const FORMAT: &str = "perf script output";
@@ -53,7 +53,10 @@ pub fn decode(bytes: &[u8], upload: &Upload, limits: &Limits) -> Result<Decoded,
         let mut stack: Vec<&str> = Vec::new();
         stack.extend((!header.rest.is_empty()).then_some(header.rest));
         while let Some((_, line)) = lines.next_if(|(_, line)| line.starts_with([' ', '\t']) && !line.trim().is_empty()) {
-            stack.push(line.trim());
+            // Beyond the limit it only has to be known that there are more.
+            if stack.len() <= limits.stack_depth_max {
+                stack.push(line.trim());
+            }
         }
         if let Err(reason) = reader.add(&header, &stack) {
             reader
@@ -217,7 +220,7 @@ impl ScriptReader<'_> {
     fn stack(&mut self, lines: &[&str]) -> Result<StackId, Reason> {
         let mut frames: Vec<Frame> = Vec::with_capacity(lines.len().min(self.limits.stack_depth_max));
         for line in lines.iter().take(self.limits.stack_depth_max + 1) {
-            frames.push(self.frame(line));
+            frames.push(self.frame(line)?);
         }
         // An inlined function lies in the module of the one it was inlined into.
         for at in (0..frames.len().saturating_sub(1)).rev() {
@@ -232,7 +235,7 @@ impl ScriptReader<'_> {
     }
 
     /// Reads `address symbol[+0xoffset] (module)`.
-    fn frame(&mut self, line: &str) -> Frame {
+    fn frame(&mut self, line: &str) -> Result<Frame, Reason> {
         let (address, rest) = line.split_once(' ').unwrap_or((line, ""));
         let address = u64::from_str_radix(address, 16).ok();
         let (symbol, module) = match rest.strip_suffix(')').and_then(|rest| rest.rsplit_once(" (")) {
@@ -249,18 +252,18 @@ impl ScriptReader<'_> {
             ..Frame::default()
         };
         if symbol != UNKNOWN {
-            frame.function = stacks::name(symbol, self.limits, &mut self.rejects);
+            frame.function = self.builder.name(symbol, &mut self.rejects)?;
         }
         if frame.is_unresolved() {
             frame.address = address;
         }
         if module != UNKNOWN && !inlined {
-            frame.module = stacks::name(module, self.limits, &mut self.rejects);
+            frame.module = self.builder.name(module, &mut self.rejects)?;
         }
         if module.starts_with("[kernel") || module.starts_with("[guest.kernel") {
             frame.kind = "kernel".to_owned();
         }
-        frame
+        Ok(frame)
     }
 
     fn finish(mut self) -> Result<Decoded, Error> {

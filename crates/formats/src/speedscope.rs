@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use spanflame_model::{Frame, FrameId, Profile, ProfileInfo, ProfileType, Sample, StackId, ValueType};
 
 use crate::compression::{Encoding, decompress};
-use crate::stacks::{self, StackBuilder};
+use crate::stacks::StackBuilder;
 use crate::{Decoded, Error, Export, Limits, Reason, Rejects, Subject, Upload};
 
 const FORMAT: &str = "speedscope file";
@@ -130,13 +130,14 @@ impl<'a> FileReader<'a> {
     fn new(frames: Vec<FileFrame>, limits: &'a Limits) -> Result<FileReader<'a>, Error> {
         let (mut builder, mut rejects) = (StackBuilder::new(limits), Rejects::new());
         let add = |frame: FileFrame| {
-            builder.add_frame(Frame {
-                function: stacks::name(&frame.name, limits, &mut rejects),
-                file: stacks::name(&frame.file.unwrap_or_default(), limits, &mut rejects),
+            let frame = Frame {
+                function: builder.name(&frame.name, &mut rejects)?,
+                file: builder.name(&frame.file.unwrap_or_default(), &mut rejects)?,
                 line: frame.line.unwrap_or(0).max(0),
                 column: frame.col.unwrap_or(0).max(0),
                 ..Frame::default()
-            })
+            };
+            builder.add_frame(frame)
         };
         let frames = frames.into_iter().map(add).collect::<Result<Vec<_>, _>>();
         Ok(FileReader {

@@ -26,21 +26,19 @@ impl<'a> StackBuilder<'a> {
 
     /// Adds a frame. Fails if the request has unfolded into too much.
     pub(crate) fn add_frame(&mut self, frame: Frame) -> Result<FrameId, Reason> {
-        let texts = [
-            &frame.function,
-            &frame.system_name,
-            &frame.file,
-            &frame.module,
-            &frame.build_id,
-            &frame.kind,
-        ];
-        let bytes = texts.iter().map(|text| text.len()).sum::<usize>() + size_of::<Frame>();
-        let before = self.set.frames().len();
-        let id = self.set.add_frame(frame);
-        if self.set.frames().len() > before {
-            self.budget.take(bytes)?;
+        self.budget.take(size_of::<Frame>())?;
+        Ok(self.set.add_frame(frame))
+    }
+
+    /// A name to keep, cut to the limit and charged to the request.
+    pub(crate) fn name(&self, text: &str, rejects: &mut Rejects) -> Result<String, Reason> {
+        let max = self.limits.name_bytes_max;
+        self.budget.take(text.len().min(max))?;
+        if text.len() <= max {
+            return Ok(text.to_owned());
         }
-        Ok(id)
+        rejects.add(Subject::Detail, Reason::NameTooLong, || format!("a name has more than {max} bytes"));
+        Ok(text[..text.floor_char_boundary(max)].to_owned())
     }
 
     /// Adds a stack, leaf first, cutting its root side off where it exceeds the limit.
@@ -67,17 +65,6 @@ pub(crate) fn named(function: impl Into<String>) -> Frame {
         function: function.into(),
         ..Frame::default()
     }
-}
-
-/// A name within the limit.
-pub(crate) fn name(text: &str, limits: &Limits, rejects: &mut Rejects) -> String {
-    if text.len() <= limits.name_bytes_max {
-        return text.to_owned();
-    }
-    rejects.add(Subject::Detail, Reason::NameTooLong, || {
-        format!("a name has {} bytes, of which {} are kept", text.len(), limits.name_bytes_max)
-    });
-    text[..text.floor_char_boundary(limits.name_bytes_max)].to_owned()
 }
 
 /// The address within the module, of an address in a running process: what was mapped at `start` begins at

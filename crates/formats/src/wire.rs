@@ -57,6 +57,11 @@ impl<'a> Reader<'a> {
         Ok(Some((field, wire)))
     }
 
+    /// The bytes between this place and a `later` one in the same message.
+    pub(crate) fn until(&self, later: &Reader<'a>) -> &'a [u8] {
+        &self.rest[..self.rest.len() - later.rest.len()]
+    }
+
     #[inline]
     fn varint(&mut self) -> Result<u64, WireError> {
         if let [byte @ 0..0x80, rest @ ..] = self.rest {

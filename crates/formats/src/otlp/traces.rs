@@ -120,14 +120,14 @@ impl SpanReader<'_> {
             trace_id,
             span_id,
             parent_span_id,
-            trace_state: span.trace_state,
+            trace_state: self.name(span.trace_state, rejects),
             flags: span.flags,
             name: self.name(span.name, rejects),
             kind: SpanKind::from_number(span.kind),
             start,
             duration_ns: end.nanos_since(start),
             status: StatusCode::from_number(status.code),
-            status_message: status.message,
+            status_message: self.name(status.message, rejects),
             attributes,
             events,
             links,
@@ -181,7 +181,10 @@ impl SpanReader<'_> {
     fn name(&self, mut name: String, rejects: &mut Rejects) -> String {
         if cut(&mut name, self.limits.name_bytes_max) {
             rejects.add(Subject::Detail, Reason::NameTooLong, || {
-                format!("a span name is longer than {} bytes", self.limits.name_bytes_max)
+                format!(
+                    "a name, status or trace state of a span is longer than {} bytes",
+                    self.limits.name_bytes_max
+                )
             });
         }
         name

@@ -27,9 +27,61 @@ pub fn decode(bytes: &[u8], upload: &Upload, limits: &Limits) -> Result<Decoded,
             expected: "pprof in protobuf: convert it with `pprof -proto`",
         });
     }
-    let profile = wire::Profile::decode(&bytes[..]).map_err(|e| Error::malformed(FORMAT, e))?;
-    check_tables(&profile, limits)?;
-    Importer::new(profile, limits).run(upload)
+    let (head, samples) = split_samples(&bytes, limits)?;
+    let profile = wire::Profile::decode(&head[..]).map_err(|e| Error::malformed(FORMAT, e))?;
+    Importer::new(profile, limits).run(&samples, upload)
+}
+
+/// The samples of a profile, still as messages.
+struct RawSamples<'a> {
+    kept: Vec<&'a [u8]>,
+    /// How many there are beyond the limit.
+    excess: usize,
+}
+
+/// Parts the samples, of which a broken one may cost only itself, from the rest, and counts the entries of
+/// the tables before they take memory.
+fn split_samples<'a>(bytes: &'a [u8], limits: &Limits) -> Result<(Vec<u8>, RawSamples<'a>), Error> {
+    let mut head = Vec::new();
+    let mut samples = RawSamples {
+        kept: Vec::new(),
+        excess: 0,
+    };
+    let mut counts = [0; 16];
+    let mut fields = Reader::new(bytes);
+    loop {
+        let before = fields;
+        match fields.next().map_err(|e| Error::malformed(FORMAT, e))? {
+            None => break,
+            Some((2, Wire::Bytes(sample))) if samples.kept.len() < limits.samples_per_profile_max => samples.kept.push(sample),
+            Some((2, _)) => samples.excess += 1,
+            Some((field, _)) => {
+                count_entry(&mut counts, field, limits)?;
+                head.extend_from_slice(before.until(&fields));
+            }
+        }
+    }
+    Ok((head, samples))
+}
+
+/// Counts an entry of a table; fails if the table becomes too large.
+fn count_entry(counts: &mut [usize; 16], field: u32, limits: &Limits) -> Result<(), Error> {
+    let Some(count) = counts.get_mut(field as usize) else {
+        return Ok(());
+    };
+    *count += 1;
+    let (what, max) = match field {
+        1 => ("sample types", limits.attribute_count_max),
+        3 => ("mappings", limits.table_entries_max),
+        4 => ("locations", limits.table_entries_max),
+        5 => ("functions", limits.table_entries_max),
+        6 => ("strings", limits.strings_max),
+        _ => return Ok(()),
+    };
+    match *count > max {
+        true => Err(Error::TooLarge { what, max }),
+        false => Ok(()),
+    }
 }
 
 /// Whether these are the words of a gperftools CPU profile: a header of machine words 0, 3, 0, period.
@@ -60,18 +112,6 @@ pub(crate) fn looks_like(bytes: &[u8]) -> bool {
             Ok(Some(_)) | Err(_) => return false,
         }
     }
-}
-
-fn check_tables(profile: &wire::Profile, limits: &Limits) -> Result<(), Error> {
-    let check = |what, len: usize, max| match len > max {
-        true => Err(Error::TooLarge { what, max }),
-        false => Ok(()),
-    };
-    check("strings", profile.string_table.len(), limits.strings_max)?;
-    check("locations", profile.location.len(), limits.table_entries_max)?;
-    check("functions", profile.function.len(), limits.table_entries_max)?;
-    check("mappings", profile.mapping.len(), limits.table_entries_max)?;
-    check("sample types", profile.sample_type.len(), limits.attribute_count_max)
 }
 
 /// Position of an entry by its id. Ids are nearly always 1, 2, 3, .., which then costs no map.
@@ -139,17 +179,14 @@ impl<'a> Importer<'a> {
         }
     }
 
-    fn run(mut self, upload: &Upload) -> Result<Decoded, Error> {
+    fn run(mut self, sent: &RawSamples<'_>, upload: &Upload) -> Result<Decoded, Error> {
         let info = self.info(upload)?;
-        let sent = std::mem::take(&mut self.profile.sample);
-        let mut samples = Vec::with_capacity(sent.len().min(self.limits.samples_per_profile_max));
-        for (at, sample) in sent.into_iter().enumerate() {
-            if samples.len() >= self.limits.samples_per_profile_max {
-                self.rejects.add(Subject::Sample, Reason::TooManySamples, || {
-                    format!("the limit is {} samples", self.limits.samples_per_profile_max)
-                });
-                continue;
-            }
+        let mut samples = Vec::with_capacity(sent.kept.len());
+        self.rejects
+            .add_many(Subject::Sample, Reason::TooManySamples, sent.excess as u64, || {
+                format!("the limit is {} samples", self.limits.samples_per_profile_max)
+            });
+        for (at, sample) in sent.kept.iter().enumerate() {
             match self.sample(sample, info.types.len()) {
                 Ok(sample) => samples.push(sample),
                 Err((reason, text)) => self.rejects.add(Subject::Sample, reason, || format!("sample {at} {text}")),
@@ -191,7 +228,7 @@ impl<'a> Importer<'a> {
     fn attributes(&mut self) -> Attributes {
         let mut attributes = Attributes::new();
         let comments = self.profile.comment.iter().take(self.limits.attribute_count_max);
-        let comments: Vec<Value> = comments.map(|index| Value::from(self.text(*index))).collect();
+        let comments: Vec<Value> = comments.map(|index| Value::from(self.short_text(*index))).collect();
         if !comments.is_empty() {
             attributes.insert(keys::COMMENT, Value::Array(comments));
         }
@@ -201,7 +238,7 @@ impl<'a> Importer<'a> {
             (keys::KEEP_FRAMES, self.profile.keep_frames),
             (keys::DEFAULT_SAMPLE_TYPE, self.profile.default_sample_type),
         ] {
-            let text = self.text(index);
+            let text = self.short_text(index);
             if !text.is_empty() {
                 attributes.insert(key, text);
             }
@@ -210,7 +247,7 @@ impl<'a> Importer<'a> {
     }
 
     fn value_type(&self, value_type: &wire::ValueType) -> ValueType {
-        ValueType::new(self.text(value_type.r#type), self.text(value_type.unit))
+        ValueType::new(self.short_text(value_type.r#type), self.short_text(value_type.unit))
     }
 
     /// A string; empty at index 0 and outside the table.
@@ -222,7 +259,14 @@ impl<'a> Importer<'a> {
             .map_or("", String::as_str)
     }
 
-    fn sample(&mut self, sent: wire::Sample, types: usize) -> Result<Sample, (Reason, String)> {
+    /// The beginning of a string that may be no longer than a name.
+    fn short_text(&self, index: i64) -> &str {
+        let text = self.text(index);
+        &text[..text.floor_char_boundary(self.limits.name_bytes_max)]
+    }
+
+    fn sample(&mut self, sent: &[u8], types: usize) -> Result<Sample, (Reason, String)> {
+        let sent = wire::Sample::decode(sent).map_err(|e| (Reason::Malformed, format!("breaks off: {e}")))?;
         if sent.value.len() != types {
             let text = format!("has {} values, the profile declares {types} sample types", sent.value.len());
             return Err((Reason::ValueCount, text));
@@ -283,8 +327,8 @@ impl<'a> Importer<'a> {
             let mapping = &self.profile.mapping[mapping];
             address = stacks::module_address(address, mapping.memory_start, mapping.memory_limit, mapping.file_offset);
             let (file, build_id) = (mapping.filename, mapping.build_id);
-            bare.module = self.name(file);
-            bare.build_id = self.name(build_id);
+            bare.module = self.name(file)?;
+            bare.build_id = self.name(build_id)?;
         }
         let mut ids = Vec::with_capacity(location.line.len().max(1));
         for (line_at, line) in location.line.iter().take(self.limits.stack_depth_max + 1).enumerate() {
@@ -311,18 +355,18 @@ impl<'a> Importer<'a> {
         let function = &self.profile.function[at];
         let (name, system_name, file) = (function.name, function.system_name, function.filename);
         frame.start_line = function.start_line.max(0);
-        frame.function = self.name(name);
+        frame.function = self.name(name)?;
         // Most writers repeat the name here.
         if system_name != name {
-            frame.system_name = self.name(system_name);
+            frame.system_name = self.name(system_name)?;
         }
-        frame.file = self.name(file);
+        frame.file = self.name(file)?;
         Ok(frame)
     }
 
-    fn name(&mut self, index: i64) -> String {
+    fn name(&mut self, index: i64) -> Result<String, Reason> {
         let mut rejects = std::mem::take(&mut self.rejects);
-        let name = stacks::name(self.text(index), self.limits, &mut rejects);
+        let name = self.builder.name(self.text(index), &mut rejects);
         self.rejects = rejects;
         name
     }

@@ -105,12 +105,15 @@ impl<'a> Dictionary<'a> {
         }
     }
 
-    /// A string; index 0 is the empty one.
-    pub(super) fn string(&self, index: i64) -> Result<Cow<'a, str>, Reason> {
-        match index {
-            0 => Ok(Cow::Borrowed("")),
-            _ => entry(&self.tables.strings, index).map(String::from_utf8_lossy),
+    /// A string; index 0 is the empty one. Of one that is longer than anything may be, only the beginning
+    /// is looked at: many entries may name it.
+    fn string(&self, index: i64) -> Result<Cow<'a, str>, Reason> {
+        if index == 0 {
+            return Ok(Cow::Borrowed(""));
         }
+        let bytes = entry(&self.tables.strings, index)?;
+        let len_max = self.limits.attribute_bytes_max.max(self.limits.name_bytes_max) + 1;
+        Ok(String::from_utf8_lossy(&bytes[..bytes.len().min(len_max)]))
     }
 
     /// A string to keep, charged to the request.
@@ -121,7 +124,7 @@ impl<'a> Dictionary<'a> {
     }
 
     fn name(&self, index: i64, rejects: &mut Rejects) -> Result<String, Reason> {
-        self.string(index).map(|text| stacks::name(&text, self.limits, rejects))
+        self.stacks.name(&self.string(index)?, rejects)
     }
 
     /// The link of an entry; none at index 0 and for the zero link.
@@ -162,7 +165,7 @@ impl<'a> Dictionary<'a> {
                 _ => {}
             }
         }
-        let key = self.string(key)?.into_owned();
+        let key = self.owned_string(key)?;
         if key.is_empty() {
             return Err(Reason::NoKey);
         }
@@ -173,7 +176,7 @@ impl<'a> Dictionary<'a> {
             strings: &strings,
         };
         let value = reader.value(value, 0, rejects).ok_or(Reason::InvalidValue)?;
-        let unit = self.string(unit)?.into_owned();
+        let unit = self.owned_string(unit)?;
         Ok(TableAttribute {
             role: Role::of(&key),
             label: Label { key, value, unit },

@@ -168,19 +168,22 @@ impl<'a> ProfileReader<'a> {
     }
 
     fn value_type(&self, [kind, unit]: [i64; 2]) -> Result<ValueType, Reason> {
-        let kind = self.dictionary.string(kind)?;
-        Ok(ValueType::new(kind, self.dictionary.string(unit)?))
+        let kind = self.dictionary.owned_string(kind)?;
+        Ok(ValueType::new(kind, self.dictionary.owned_string(unit)?))
     }
 
     fn profile_attributes(&mut self, indices: &[i64], rejects: &mut Rejects) -> Attributes {
         let mut pairs = Vec::new();
         for index in indices.iter().take(self.limits.attribute_count_max) {
             match self.dictionary.attribute(*index, rejects) {
-                Ok(attribute) => pairs.push((attribute.label.key.clone(), attribute.label.value.clone())),
+                Ok(attribute) => pairs.push(attribute.label.clone()),
                 Err(reason) => rejects.add(Subject::Detail, reason, || format!("a profile has attribute {index}: {reason}")),
             }
         }
-        Attributes::from(pairs)
+        let kept = pairs
+            .into_iter()
+            .filter(|label| self.dictionary.stacks.budget.take(label_bytes(label)).is_ok());
+        kept.map(|label| (label.key, label.value)).collect()
     }
 
     /// The usable samples, and how many were sent.
