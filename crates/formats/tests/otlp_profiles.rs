@@ -145,6 +145,7 @@ fn a_link_is_the_span_that_ran() {
         ..sample()
     });
     assert_eq!(read.link, link);
+    assert_eq!(read.labels[0].value, Value::from("00000000000000cc"));
 }
 
 #[test]

@@ -226,7 +226,7 @@ impl<'a> ProfileReader<'a> {
             pid: origin.pid,
             ..Sample::new(stack)
         };
-        let ids = self.labels(&mut sample, rejects)?;
+        let ids = self.labels(&mut sample, link != Link::None, rejects)?;
         sample.link = ids.into_link_beside(&link);
         Ok(sample)
     }
@@ -244,7 +244,9 @@ impl<'a> ProfileReader<'a> {
         }
     }
 
-    fn labels(&mut self, sample: &mut Sample, rejects: &mut Rejects) -> Result<Ids, Reason> {
+    /// Sorts attributes into places, ids and labels. Beside a link, ids stay labels too: they may name the
+    /// local root, which the link does not say.
+    fn labels(&mut self, sample: &mut Sample, has_link: bool, rejects: &mut Rejects) -> Result<Ids, Reason> {
         let indices = &self.scratch.attributes;
         let excess = indices.len().saturating_sub(self.limits.attribute_count_max);
         rejects.add_many(Subject::Detail, Reason::TooManyAttributes, excess as u64, || {
@@ -264,10 +266,13 @@ impl<'a> ProfileReader<'a> {
             let said = match attribute.role {
                 Role::Plain => false,
                 Role::Place(place, canonical) => place.set(sample, &label.value) && canonical,
-                Role::Id(key) => ids.offer(key, RawId::of(&label.value)).unwrap_or_else(|reason| {
-                    rejects.add(Subject::Link, reason, || format!("attribute {} is {:?}", label.key, label.value));
-                    false
-                }),
+                Role::Id(key) => {
+                    !has_link
+                        & ids.offer(key, RawId::of(&label.value)).unwrap_or_else(|reason| {
+                            rejects.add(Subject::Link, reason, || format!("attribute {} is {:?}", label.key, label.value));
+                            false
+                        })
+                }
             };
             if !said {
                 let label = label.clone();
