@@ -1,14 +1,14 @@
 //! Batches whose content follows from a number, and the check that a store holds them exactly once.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
 use spanflame_model::{
     Attributes, Batch, Claim, Frame, Link, Profile, ProfileInfo, Resource, Sample, Scope, Span, SpanId, SpanKind, StackSet, StatusCode,
-    Tenant, Timestamp, TraceId, ValueType,
+    Tenant, TimeRange, Timestamp, TraceId, ValueType,
 };
-use spanflame_store::Store;
+use spanflame_store::{SampleScan, SpanFields, SpanScan, Store, StoredSample, StoredSpan};
 
 const START: u64 = 1_790_000_000_000_000_000;
 
@@ -110,4 +110,37 @@ pub(crate) async fn expect_exactly(store: &Store, tenant: &Tenant, seeds: Range<
         assert_eq!(stacks.stacks().len(), ids.len(), "stacks of batch {seed}");
         assert_eq!(stacks.frames().len(), sent.stacks.frames().len(), "frames of batch {seed}");
     }
+}
+
+/// How many spans and samples of each batch a full scan finds, duplicates counted.
+pub(crate) async fn count_by_seed(store: &Store, tenant: &Tenant) -> BTreeMap<u64, (u64, u64)> {
+    let seed = |trace: TraceId| u64::from_be_bytes(trace.as_bytes()[8..].try_into().expect("8 bytes")) << 1 >> 33;
+    let snapshot = store.snapshot();
+    let mut counts: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
+    let scan = SpanScan {
+        tenants: vec![tenant.clone()],
+        range: TimeRange::ALL,
+        conditions: Vec::new(),
+        fields: SpanFields::default(),
+        received_before: None,
+    };
+    let visit = |spans: Vec<StoredSpan>| {
+        spans.iter().for_each(|s| counts.entry(seed(s.span.trace_id)).or_default().0 += 1);
+        ControlFlow::Continue(())
+    };
+    snapshot.scan_spans(&scan, visit).await.expect("scanned");
+    let scan = SampleScan {
+        tenants: vec![tenant.clone()],
+        range: TimeRange::ALL,
+        services: None,
+        unlinked_only: false,
+        received_before: None,
+    };
+    let visit = |samples: Vec<StoredSample>| {
+        let traces = samples.iter().filter_map(|s| s.sample.link.trace_id());
+        traces.for_each(|trace| counts.entry(seed(trace)).or_default().1 += 1);
+        ControlFlow::Continue(())
+    };
+    snapshot.scan_samples(&scan, visit).await.expect("scanned");
+    counts
 }
