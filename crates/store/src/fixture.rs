@@ -164,8 +164,8 @@ impl Seeded {
             stacks.add_frame(Frame {
                 function: format!("f{n}"),
                 line: n as i64,
-                address: (n % 3 == 0).then_some(u64::MAX - n),
-                inlined: n % 2 == 0,
+                address: n.is_multiple_of(3).then_some(u64::MAX - n),
+                inlined: n.is_multiple_of(2),
                 ..Frame::default()
             })
         };

@@ -39,10 +39,13 @@ pub(crate) fn encode_rollup(rows: &[RollupRow], received: Timestamp) -> Result<R
     column::batch(Table::Profiles, columns)
 }
 
+/// Labels, profile type, period and minute.
+type InfoKey = (Box<str>, Box<str>, i64, i64);
+
 /// Rows of `profiles` to rollup rows, which share the info of their series.
 #[derive(Default)]
 pub(crate) struct RollupDecoder {
-    infos: HashMap<(Box<str>, Box<str>, i64, i64), Arc<ProfileInfo>>,
+    infos: HashMap<InfoKey, Arc<ProfileInfo>>,
     resources: HashMap<Box<str>, Arc<Resource>>,
     types: HashMap<Box<str>, ProfileType>,
 }
