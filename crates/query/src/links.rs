@@ -13,6 +13,8 @@ use std::collections::{HashMap, HashSet};
 use spanflame_model::{Claim, Link, Span, SpanId, TimeRange, TraceId};
 use spanflame_store::{StoredSample, StoredSpan};
 
+use crate::profile::Scope;
+
 /// How far a sample that names no trace may lie from the span whose id it names: more than any clock is off,
 /// and less than the time in which a 64-bit id is drawn twice.
 pub const NEAR_NS: u64 = 3600 * 1_000_000_000;
@@ -130,6 +132,18 @@ impl<'a> TraceIndex<'a> {
             }
         }
         found
+    }
+
+    /// The received spans whose samples an answer may need: the selected ones, and the local root that may hold
+    /// their time.
+    pub(crate) fn relevant(&self, span: Option<SpanId>, scope: Scope) -> HashSet<SpanId> {
+        let mut wanted = match (span, scope) {
+            (Some(span), Scope::Span | Scope::Window) => HashSet::from([span]),
+            (Some(span), Scope::Subtree) => self.subtree(span),
+            _ => self.spans.keys().copied().collect(),
+        };
+        wanted.extend(span.map(|span| self.local_root(span)));
+        wanted
     }
 
     /// What a sample has to do with this trace.

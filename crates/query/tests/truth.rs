@@ -405,3 +405,28 @@ async fn a_span_that_only_samples_name_is_answered_by_its_id_alone() {
     assert_eq!((answer.total, codes(&answer)), (30, vec!["span_not_received"]));
     store.close().await.expect("is closed");
 }
+
+#[tokio::test]
+async fn a_span_that_was_not_received_counts_once_beside_its_children() {
+    let mut stacks = Stacks::default();
+    let stack = stacks.id("main;work");
+    let batch = Batch {
+        spans: vec![SpanBuilder::new(1, 2, "a").parent(1).build()],
+        profiles: vec![
+            ProfileBuilder::cpu("a", 10)
+                .sample(stack, link(0, 1, Claim::Label), &[3, 30])
+                .sample(stack, link(0, 2, Claim::Label), &[4, 40])
+                .build(),
+        ],
+        stacks: stacks.set,
+    };
+    let dir = tempfile::tempdir().expect("a directory");
+    let store = open(&dir).await;
+    store.append(&Tenant::anonymous(), batch).await.expect("is appended");
+    let engine = Engine::new(store.snapshot());
+    for (scope, total) in [(Scope::Span, 30), (Scope::Subtree, 70), (Scope::Trace, 70)] {
+        let answer = ask(&engine, trace_id(1), span_id(1), scope).await;
+        assert_eq!((answer.total, codes(&answer)), (total, vec!["span_not_received"]), "{scope:?}");
+    }
+    store.close().await.expect("is closed");
+}

@@ -1,8 +1,9 @@
 //! What several questions fetch.
 
+use std::collections::HashSet;
 use std::ops::ControlFlow;
 
-use spanflame_model::{SpanId, Tenant, TimeRange, TraceId};
+use spanflame_model::{Span, SpanId, Tenant, TimeRange, TraceId};
 use spanflame_store::{SampleScan, StoredSample};
 
 use super::Engine;
@@ -13,18 +14,36 @@ use crate::trace::TraceData;
 impl Engine {
     /// The spans of a trace and every sample that may belong to it.
     pub(crate) async fn fetch_trace(&self, tenants: &[Tenant], trace_id: TraceId) -> Result<TraceData, Error> {
+        let mut data = self.fetch_named(tenants, trace_id).await?;
+        let ids = data.spans.iter().map(|stored| stored.span.span_id).collect();
+        self.add_loose(tenants, &ids, &mut data).await?;
+        Ok(data)
+    }
+
+    /// The spans of a trace and the samples that name it.
+    pub(crate) async fn fetch_named(&self, tenants: &[Tenant], trace_id: TraceId) -> Result<TraceData, Error> {
         check_tenants(tenants)?;
         let spans = self.snapshot.trace_spans(tenants, trace_id);
         let samples = self.snapshot.trace_samples(tenants, trace_id);
         let (spans, samples) = futures::try_join!(spans, samples)?;
-        let mut data = TraceData { trace_id, spans, samples };
-        let mut ids: Vec<SpanId> = data.spans.iter().map(|stored| stored.span.span_id).collect();
+        Ok(TraceData { trace_id, spans, samples })
+    }
+
+    /// Adds the samples that name one of the trace's received spans `wanted` and not the trace itself. The fewer spans
+    /// are wanted, the less the store has to compare.
+    pub(crate) async fn add_loose(&self, tenants: &[Tenant], wanted: &HashSet<SpanId>, data: &mut TraceData) -> Result<(), Error> {
+        let received = data
+            .spans
+            .iter()
+            .map(|stored| &stored.span)
+            .filter(|span| wanted.contains(&span.span_id));
+        let Some(range) = received.clone().map(Span::range).reduce(TimeRange::cover) else {
+            return Ok(());
+        };
+        let mut ids: Vec<SpanId> = received.map(|span| span.span_id).collect();
         ids.sort_unstable();
         ids.dedup();
-        if let Some(range) = data.spans.iter().map(|stored| stored.span.range()).reduce(TimeRange::cover) {
-            self.add_samples_by_span(tenants, &ids, range.widened(NEAR_NS), &mut data).await?;
-        }
-        Ok(data)
+        self.add_samples_by_span(tenants, &ids, range.widened(NEAR_NS), data).await
     }
 
     /// Adds the samples that name one of `spans` without its trace.

@@ -45,7 +45,9 @@ impl Engine {
     }
 
     async fn scoped_draft(&self, request: &ProfileRequest, trace: TraceId, span: Option<SpanId>, scope: Scope) -> Result<Draft, Error> {
-        let mut data = self.fetch_trace(&request.tenants, trace).await?;
+        let mut data = self.fetch_named(&request.tenants, trace).await?;
+        let relevant = TraceIndex::new(trace, &data.spans).relevant(span, scope);
+        self.add_loose(&request.tenants, &relevant, &mut data).await?;
         if let Some(span) = span.filter(|span| !data.spans.iter().any(|stored| stored.span.span_id == *span)) {
             self.add_samples_by_span(&request.tenants, &[span], TimeRange::ALL, &mut data)
                 .await?;
@@ -65,8 +67,12 @@ impl Engine {
     }
 
     async fn window_draft(&self, request: &ProfileRequest, trace: TraceId, span_id: SpanId) -> Result<Draft, Error> {
-        let data = self.fetch_trace(&request.tenants, trace).await?;
-        let index = TraceIndex::new(trace, &data.spans);
+        let mut data = self.fetch_named(&request.tenants, trace).await?;
+        if !data.spans.iter().any(|stored| stored.span.span_id == span_id) {
+            self.add_samples_by_span(&request.tenants, &[span_id], TimeRange::ALL, &mut data)
+                .await?;
+        }
+        let index = TraceIndex::new(trace, &data.spans).assuming(span_id);
         data.check_known(&index, Some(span_id))?;
         let Some(stored) = index.get(span_id).first() else {
             let mut draft = Draft::new(&request.profile_type, request.range, request.rows);

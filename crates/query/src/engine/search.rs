@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::ControlFlow;
 
 use futures::stream::{self, StreamExt, TryStreamExt};
-use spanflame_model::{SpanId, TraceId};
+use spanflame_model::{Span, SpanId, TraceId};
 use spanflame_store::{SpanScan, StoredSpan};
 
 use super::Engine;
@@ -82,9 +82,13 @@ impl Engine {
 
     /// Adds what the traces of found spans tell.
     async fn found(&self, request: &SearchRequest, spans: Vec<StoredSpan>) -> Result<Vec<FoundSpan>, Error> {
-        let traces: HashSet<TraceId> = spans.iter().map(|stored| stored.span.trace_id).collect();
-        let lookups = traces.into_iter().map(|trace| async move {
-            let data = self.fetch_trace(&request.tenants, trace).await?;
+        let mut traces: HashMap<TraceId, HashSet<SpanId>> = HashMap::new();
+        for Span { trace_id, span_id, .. } in spans.iter().map(|stored| &stored.span) {
+            traces.entry(*trace_id).or_default().insert(*span_id);
+        }
+        let lookups = traces.into_iter().map(|(trace, wanted)| async move {
+            let mut data = self.fetch_named(&request.tenants, trace).await?;
+            self.add_loose(&request.tenants, &wanted, &mut data).await?;
             Ok::<_, Error>((trace, (data.facts(), data.cpu_by_span())))
         });
         let looked_up = stream::iter(lookups).buffer_unordered(LOOKUPS).try_collect();
