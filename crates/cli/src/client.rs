@@ -17,7 +17,7 @@ use serde_json::value::RawValue;
 use crate::error::Error;
 use answer::{Ingested, Profile, ProfileTypes, Refusal, Services, Spans, Trace};
 pub(crate) use tables::TableSize;
-pub(crate) use transport::{Request, Source, Transport};
+pub(crate) use transport::{Request, SERVER_DEFAULT, Source, Transport};
 
 /// Which samples a profile holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]

@@ -100,6 +100,11 @@ pub(crate) struct Profile {
 }
 
 impl Profile {
+    /// Whether it says that it is empty, or less than it seems, for this reason.
+    pub(crate) fn has_reason(&self, code: &str) -> bool {
+        self.evidence.reasons.iter().any(|reason| reason.code == code)
+    }
+
     /// What is wrong with the tree, if it is no tree: an index that leads nowhere must not end in a panic.
     pub(super) fn fault(&self) -> Option<String> {
         let Tree {
@@ -167,7 +172,7 @@ pub(crate) struct Evidence {
 }
 
 /// Why an answer is empty or less than it seems.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub(crate) struct Reason {
     pub(crate) code: String,
     #[serde(default)]

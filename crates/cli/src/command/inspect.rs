@@ -151,6 +151,12 @@ fn table_lines(tables: &[TableSize], terminal: &Terminal) -> Vec<String> {
             per_row.map_or("-".to_owned(), |size| quantity::bytes(size as i64)),
         ]);
     }
+    if tables.is_empty() {
+        return vec![
+            String::new(),
+            "no table files yet: what arrived is in the log and in memory".to_owned(),
+        ];
+    }
     let mut lines = vec![String::new()];
     lines.extend(table.lines(terminal));
     let sum = format!("{} in {}", quantity::bytes(size as i64), quantity::counted(files, "file"));

@@ -1,10 +1,13 @@
 //! `spanflame serve`
 
+use std::io::IsTerminal;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
 use clap::Args;
 use spanflame_server::{Addresses, Config};
-use std::io::IsTerminal;
 
 use super::settings::Settings;
+use crate::client::SERVER_DEFAULT;
 use crate::error::Error;
 use crate::session::{Outcome, Session};
 
@@ -29,11 +32,6 @@ impl Serve {
     pub(crate) fn run(self, session: &mut Session) -> Result<Outcome, Error> {
         let config = self.settings.load()?;
         log(&config)?;
-        for warning in config.warnings() {
-            session.note(&format!(
-                "warning: {warning}; put a proxy that authenticates before it, or bind 127.0.0.1"
-            ));
-        }
         let data = config.data.clone();
         let ready = |addresses: &Addresses| greet(addresses, &data);
         session.wait(spanflame_server::run(config, ready, stop_signal()))?;
@@ -50,11 +48,7 @@ fn greet(addresses: &Addresses, data: &str) {
 }
 
 fn greeting(addresses: &Addresses, data: &str) -> String {
-    let Addresses {
-        http,
-        otlp_grpc,
-        otlp_http,
-    } = addresses;
+    let [http, otlp_grpc, otlp_http] = [addresses.http, addresses.otlp_grpc, addresses.otlp_http].map(reachable);
     format!(
         "\
 spanflame serves
@@ -66,11 +60,32 @@ spanflame serves
 Send the first data:
   traces    export OTEL_EXPORTER_OTLP_ENDPOINT=http://{otlp_http} OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf
             and start any program that uses an OpenTelemetry SDK
-  profiles  spanflame upload cpu.pprof --service NAME --server http://{http}
+  profiles  spanflame upload cpu.pprof --service NAME --time now{server}
 Then ask:
-  spanflame spans --server http://{http}
-"
+  spanflame spans{server}
+  spanflame why TRACE{server}
+",
+        server = server_flag(http),
     )
+}
+
+/// An address that this machine can send to: nobody can send to 0.0.0.0 everywhere.
+fn reachable(address: SocketAddr) -> SocketAddr {
+    match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => SocketAddr::from((Ipv4Addr::LOCALHOST, address.port())),
+        IpAddr::V6(ip) if ip.is_unspecified() => SocketAddr::from((Ipv6Addr::LOCALHOST, address.port())),
+        _ => address,
+    }
+}
+
+/// How to tell a command where this server is; nothing where commands ask by themselves.
+fn server_flag(http: SocketAddr) -> String {
+    let url = format!("http://{http}");
+    if url == SERVER_DEFAULT {
+        String::new()
+    } else {
+        format!(" --server {url}")
+    }
 }
 
 /// Resolves when the process is asked to end.
@@ -127,7 +142,7 @@ mod tests {
         let addresses = Addresses {
             http: address(1),
             otlp_grpc: address(2),
-            otlp_http: address(3),
+            otlp_http: SocketAddr::from((Ipv4Addr::UNSPECIFIED, 3)),
         };
         let text = greeting(&addresses, "d");
         for expected in [
@@ -135,8 +150,14 @@ mod tests {
             "http://127.0.0.1:2\n",
             "ENDPOINT=http://127.0.0.1:3 ",
             "data               d\n",
+            "spans --server http://127.0.0.1:1\n",
         ] {
             assert!(text.contains(expected), "{expected}: {text}");
         }
+        let default = Addresses {
+            http: address(4040),
+            ..addresses
+        };
+        assert!(greeting(&default, "d").contains("spanflame spans\n"));
     }
 }

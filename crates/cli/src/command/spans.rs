@@ -67,7 +67,7 @@ impl Spans {
         }
         if found.is_empty() {
             session.note(&format!(
-                "nothing found: no span matches {} in this time; look further back with --since 24h, or at all with '{{ }}'",
+                "nothing found: no span matches {} in this time; look further back with --since 24h, or in another tenant with --tenant",
                 self.query
             ));
             return Ok(Outcome::Nothing);
@@ -143,7 +143,11 @@ fn span_lines(spans: &[&FoundSpan], terminal: &Terminal) -> Vec<String> {
             span.samples
                 .filter(|samples| *samples > 0)
                 .map_or("-".to_owned(), |samples| quantity::count(samples as i64)),
-            span.status.clone(),
+            if span.status == "unset" {
+                "-".to_owned()
+            } else {
+                span.status.clone()
+            },
             span.service.clone(),
             span.name.clone(),
             format!("{}/{}", span.trace_id, span.span_id),

@@ -44,6 +44,9 @@ pub(crate) struct Why {
     source: Source,
 }
 
+/// The reason of an empty profile where samples without link ran meanwhile.
+const UNLINKED: &str = "samples_without_link";
+
 /// What the server said.
 struct Answers {
     trace: Answer<Trace>,
@@ -126,6 +129,10 @@ impl Why {
         let scopes = self.scope.map_or(scopes, |scope| vec![scope]);
         let mut profiles: Vec<(Scope, Answer<Profile>)> = Vec::new();
         for scope in scopes {
+            let is_window_useful = || profiles.iter().any(|(_, answer)| answer.value.has_reason(UNLINKED));
+            if scope == Scope::Window && self.scope.is_none() && !is_window_useful() {
+                continue;
+            }
             let query = vec![("scope", scope.as_str().to_owned()), ("type", self.profile_type.clone())];
             let Some(answer) = client.profile(&of, query).await? else {
                 return Ok(Vec::new());

@@ -1,9 +1,9 @@
 //! A trace or span explained: where its time went, which code that was, and how sure that is.
 
-use super::functions::{hottest_path, top_lines};
+use super::functions::{path_lines, top_lines};
 use super::quantity;
 use super::share::SAMPLES_FOR_SHARE;
-use super::terminal::{Ink, Terminal, clip_function, visible};
+use super::terminal::{Ink, Terminal, visible};
 use super::waterfall::Waterfall;
 use crate::client::Scope;
 use crate::client::answer::{Evidence, Profile, Reason, Trace, TraceSpan};
@@ -42,7 +42,14 @@ impl Explanation<'_> {
         }
         lines.push(String::new());
         lines.extend(self.subject(terminal));
+        let mut told: &[Reason] = &[];
         for (scope, profile) in &self.profiles {
+            let reasons = profile.evidence.reasons.as_slice();
+            // A wider scope that is empty for the same reasons says nothing new.
+            if profile.samples == 0 && !reasons.is_empty() && reasons == told {
+                continue;
+            }
+            told = reasons;
             lines.extend(profile_lines(*scope, profile, rows.functions, terminal));
         }
         lines.push(String::new());
@@ -149,7 +156,7 @@ pub(crate) fn profile_lines(scope: Scope, profile: &Profile, functions: usize, t
         lines.push(terminal.paint(Ink::Faint, &note));
     }
     lines.push(String::new());
-    lines.extend(path_lines(profile, terminal));
+    lines.extend(path_lines(profile, PATH_FRAMES_MAX, terminal));
     lines.push(evidence_line(profile.samples, &profile.evidence));
     lines.extend(reason_lines(&profile.evidence.reasons));
     lines
@@ -165,21 +172,6 @@ fn measured(profile: &Profile) -> String {
     }
 }
 
-fn path_lines(profile: &Profile, terminal: &Terminal) -> Vec<String> {
-    let path = hottest_path(profile);
-    let skipped = path.len().saturating_sub(PATH_FRAMES_MAX);
-    let mut lines = vec![terminal.paint(Ink::Faint, "hottest path, callers first")];
-    if skipped > 0 {
-        lines.push(terminal.paint(Ink::Faint, &format!("  {}", quantity::counted(skipped as u64, "more caller"))));
-    }
-    lines.extend(
-        path[skipped..]
-            .iter()
-            .map(|name| format!("  {}", clip_function(name, terminal.rest(2)))),
-    );
-    lines
-}
-
 /// `evidence: 171 samples, one each 10.0 ms, linked to the span: 171`
 pub(crate) fn evidence_line(samples: u64, evidence: &Evidence) -> String {
     let mut parts = vec![quantity::counted(samples, "sample")];
@@ -189,7 +181,7 @@ pub(crate) fn evidence_line(samples: u64, evidence: &Evidence) -> String {
     for (precision, count) in evidence.precision.iter().filter(|(_, count)| **count > 0) {
         let how = match precision.as_str() {
             "span" => "linked to the span",
-            "local_root" => "linked to the first span of its process",
+            "local_root" => "labelled with the local root, so they hold its descendants' time too",
             "trace" => "linked to the trace only",
             "window" => "matched by time and place",
             other => other,

@@ -53,21 +53,44 @@ pub(crate) fn functions(profile: &Profile) -> Vec<Function> {
     functions
 }
 
-/// Names from the root to the hottest leaf: at each node the child with the largest total.
-pub(crate) fn hottest_path(profile: &Profile) -> Vec<String> {
+/// Nodes from the root's child to the hottest leaf: at each node the child with the largest total.
+pub(crate) fn hottest_path(profile: &Profile) -> Vec<usize> {
     let children = children(profile);
     let mut path = Vec::new();
     let mut node = 0;
     while let Some(next) = children[node].first() {
         node = *next;
-        path.push(profile.frames[profile.tree.frame[node]].function.clone());
+        path.push(node);
     }
     path
 }
 
+/// The hottest path with totals, at most `rows` frames from the leaf; callers left out are counted.
+pub(crate) fn path_lines(profile: &Profile, rows: usize, terminal: &Terminal) -> Vec<String> {
+    let path = hottest_path(profile);
+    let skipped = path.len().saturating_sub(rows);
+    let mut lines = vec![terminal.paint(Ink::Faint, "hottest path, callers first")];
+    if skipped > 0 {
+        lines.push(terminal.paint(
+            Ink::Faint,
+            &format!("{:>10}  {}", "", quantity::counted(skipped as u64, "more caller")),
+        ));
+    }
+    lines.extend(path[skipped..].iter().map(|node| {
+        let head = format!("{:>10}  ", quantity::value(profile.tree.total[*node], &profile.unit));
+        let name = &profile.frames[profile.tree.frame[*node]].function;
+        let name = clip_function(name, terminal.rest(head.len()));
+        head + &name
+    }));
+    lines
+}
+
 /// The functions with the largest self, at most `rows` of them, and a line about the rest.
 pub(crate) fn top_lines(profile: &Profile, rows: usize, terminal: &Terminal) -> Vec<String> {
+    // A function that only calls is worth a line where most of the whole passes through it.
+    let is_telling = |function: &Function| function.own != 0 || profile.total / 2 < function.total;
     let functions = functions(profile);
+    let (functions, others): (Vec<Function>, Vec<Function>) = functions.into_iter().partition(is_telling);
     let mut table = Table::new(&[
         ("self", Column::Right),
         ("share", Column::Right),
@@ -87,9 +110,11 @@ pub(crate) fn top_lines(profile: &Profile, rows: usize, terminal: &Terminal) -> 
         ]);
     }
     let mut lines = table.lines(terminal);
-    if rows < functions.len() {
-        let rest: i64 = functions[rows..].iter().map(|function| function.own).fold(0, i64::saturating_add);
-        let count = quantity::counted((functions.len() - rows) as u64, "more function");
+    let left_out = functions.iter().skip(rows).chain(&others);
+    let rest: i64 = left_out.clone().map(|function| function.own).fold(0, i64::saturating_add);
+    let left_out = left_out.count();
+    if left_out > 0 {
+        let count = quantity::counted(left_out as u64, "more function");
         lines.push(terminal.paint(
             Ink::Faint,
             &format!("{count} with {} of self", quantity::value(rest, &profile.unit)),
@@ -239,7 +264,7 @@ pub(crate) mod tests {
 
     #[test]
     fn the_hottest_path_follows_the_heaviest_child() {
-        assert_eq!(hottest_path(&profile()), ["a", "b", "a"]);
+        assert_eq!(hottest_path(&profile()), [1, 2, 3]);
     }
 
     #[test]
