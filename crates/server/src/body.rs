@@ -1,10 +1,14 @@
 //! Request bodies: read within limits, and turned into what the sender compressed.
 
+use std::time::Duration;
+
 use axum::body::Body;
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, header};
 use http_body_util::BodyExt;
+use hyper::body::Frame;
 use spanflame_formats::compression::Encoding;
+use tokio::time::timeout;
 
 use crate::admission::Load;
 use crate::failure::{Failure, FailureKind};
@@ -12,6 +16,9 @@ use crate::failure::{Failure, FailureKind};
 /// A buffer is reserved at once for at most this much of a declared length; more grows as it arrives, so that
 /// a header alone cannot make the server allocate.
 const RESERVE_BYTES_MAX: u64 = 1 << 20;
+
+/// How long a client may pause within a body.
+const STALL_MAX: Duration = Duration::from_secs(30);
 
 /// Reads a whole body into one buffer, holding `load` for it. Fails before it reads where the declared length
 /// is over the limit.
@@ -26,7 +33,7 @@ pub(crate) async fn read(headers: &HeaderMap, mut body: Body, bytes_max: u64, lo
     let mut first: Option<Bytes> = None;
     let mut rest = BytesMut::new();
     let mut total = 0u64;
-    while let Some(frame) = body.frame().await {
+    while let Some(frame) = next_frame(&mut body).await? {
         let frame = frame.map_err(|error| Failure::invalid("body", format!("the body broke off: {error}")))?;
         let Ok(data) = frame.into_data() else {
             continue;
@@ -48,6 +55,12 @@ pub(crate) async fn read(headers: &HeaderMap, mut body: Body, bytes_max: u64, lo
         }
     }
     Ok(first.unwrap_or_else(|| rest.freeze()))
+}
+
+/// The next frame; fails if the client stalls, which would hold memory that others wait for.
+async fn next_frame(body: &mut Body) -> Result<Option<Result<Frame<Bytes>, axum::Error>>, Failure> {
+    let stalled = |_| Failure::invalid("body", format!("no byte of the body arrived for {} s", STALL_MAX.as_secs()));
+    timeout(STALL_MAX, body.frame()).await.map_err(stalled)
 }
 
 fn too_large(bytes: u64, bytes_max: u64) -> Failure {

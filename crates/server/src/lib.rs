@@ -6,6 +6,7 @@
 //! |---|---|
 //! | [`config`] | every setting: file, environment, flags |
 //! | `server` | the life of a server: bind, open, serve, drain, close |
+//! | `listener` | one address: accept, serve, drain |
 //! | `routes` | which paths are served where |
 //! | `admission` | who may send how much |
 //! | `ingest` | from a body to the store |
@@ -26,6 +27,7 @@ mod body;
 mod error;
 mod failure;
 mod ingest;
+mod listener;
 mod metrics;
 mod native;
 mod otlp;

@@ -13,7 +13,6 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use axum::Router;
 use spanflame_store::Store;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -21,7 +20,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
 
 use crate::app::App;
-use crate::{Config, Error, routes};
+use crate::{Config, Error, listener, routes};
 
 /// Where a server listens, with the ports that were really taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,9 +98,9 @@ impl Server {
         let app = Arc::new(App::new(config));
         let (stop, stopped) = watch::channel(false);
         let mut listeners = JoinSet::new();
-        listeners.spawn(serve(http, routes::http(&app), stopped.clone()));
-        listeners.spawn(serve(grpc, routes::otlp_grpc(&app), stopped.clone()));
-        listeners.spawn(serve(otlp, routes::otlp_http(&app), stopped));
+        listeners.spawn(listener::serve(http, routes::http(&app), stopped.clone()));
+        listeners.spawn(listener::serve(grpc, routes::otlp_grpc(&app), stopped.clone()));
+        listeners.spawn(listener::serve(otlp, routes::otlp_http(&app), stopped));
 
         let store = open(&app.config).await?;
         if app.config.own_telemetry {
@@ -174,22 +173,6 @@ async fn open(config: &Config) -> Result<Store, Error> {
         data: config.data.clone(),
         source,
     })
-}
-
-/// Serves HTTP/1.1 and HTTP/2 without TLS on one listener until told to stop, then until its connections end.
-async fn serve(listener: TcpListener, router: Router, mut stopped: watch::Receiver<bool>) {
-    let listener = axum::serve::ListenerExt::tap_io(listener, |stream| {
-        // Small answers must not wait for the acknowledgement of earlier ones.
-        if let Err(error) = stream.set_nodelay(true) {
-            tracing::debug!(%error, "cannot set TCP_NODELAY");
-        }
-    });
-    let stop = async move {
-        let _ = stopped.wait_for(|stop| *stop).await;
-    };
-    if let Err(error) = axum::serve(listener, router).with_graceful_shutdown(stop).await {
-        tracing::error!(%error, "a listener failed");
-    }
 }
 
 /// Written beside and renamed, so that who waits for it never reads half of it.

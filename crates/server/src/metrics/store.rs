@@ -47,6 +47,10 @@ impl Collector for StoreCollector {
     }
 }
 
+/// A number of a table.
+type Column = fn(&TableStats) -> u64;
+
+/// Name, help and value.
 type Row<T> = (&'static str, &'static str, T);
 
 fn counters(stats: &StoreStats) -> [Row<u64>; 12] {
@@ -117,7 +121,7 @@ where
 
 /// Files, bytes and rows of each table in each tier.
 fn tables(encoder: &mut DescriptorEncoder<'_>, tables: &[TableStats]) -> fmt::Result {
-    let columns: [Row<fn(&TableStats) -> u64>; 3] = [
+    let columns: [Row<Column>; 3] = [
         ("table_files", "Files of a table in a tier", |table| table.files),
         ("table_size_bytes", "Bytes of a table in a tier", |table| table.bytes),
         ("table_rows", "Rows of a table in a tier", |table| table.rows),

@@ -1,7 +1,10 @@
 //! Starting, stopping, and what survives it.
 
+use prost::Message;
 use spanflame_server::{ErrorKind, Server};
 use tempfile::TempDir;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
 use crate::harness::{TestServer, config, hex, profiles, span, traces};
 
@@ -97,5 +100,36 @@ async fn the_server_keeps_its_own_traces_and_profiles_apart() {
     assert_eq!(everyone["matched"], 4);
     let services = server.get("/api/v1/services?start=0").await.json();
     assert_eq!(services["services"].as_array().map(Vec::len), Some(1), "{services}");
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_shutdown_waits_for_the_request_that_is_in_flight() {
+    let directory = TempDir::new().expect("a directory");
+    let server = TestServer::start(config(directory.path())).await;
+    let body = traces("cart", vec![span(1, 2, 0, "GET /", 0)]).encode_to_vec();
+    let head = format!(
+        "POST /v1/traces HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-protobuf\r\nExpect: 100-continue\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
+    let mut stream = TcpStream::connect(server.otlp_http()).await.expect("connects");
+    stream.write_all(head.as_bytes()).await.expect("sent");
+    // The server reads the body from here on: the request is in flight.
+    let mut expected = [0; "HTTP/1.1 100 Continue\r\n\r\n".len()];
+    stream.read_exact(&mut expected).await.expect("asked to go on");
+    let http = server.http();
+    let stopping = tokio::spawn(server.stop());
+    // Nothing new is accepted once the shutdown began.
+    while TcpStream::connect(http).await.is_ok() {
+        tokio::task::yield_now().await;
+    }
+    stream.write_all(&body).await.expect("sent");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.expect("answered");
+    assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
+    stopping.await.expect("stopped");
+
+    let server = TestServer::start(config(directory.path())).await;
+    assert_eq!(server.get(&format!("/api/v1/traces/{}", hex(1, 16))).await.status, 200);
     server.stop().await;
 }
