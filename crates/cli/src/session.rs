@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::io::Write;
+use std::mem::ManuallyDrop;
 
 use crate::error::Error;
 use crate::render::terminal::{ColorChoice, Terminal};
@@ -25,7 +26,9 @@ impl Outcome {
 /// Standard output and error, and a runtime.
 pub(crate) struct Session {
     pub(crate) terminal: Terminal,
-    runtime: tokio::runtime::Runtime,
+    /// Never dropped: what a data directory still writes when its reader has its answer must end with the process,
+    /// as kill -9 would end it, and not find its runtime gone.
+    runtime: ManuallyDrop<tokio::runtime::Runtime>,
 }
 
 impl Session {
@@ -36,7 +39,7 @@ impl Session {
             .map_err(|error| Error::Start(Box::new(error)))?;
         Ok(Session {
             terminal: Terminal::of_stdout(color),
-            runtime,
+            runtime: ManuallyDrop::new(runtime),
         })
     }
 

@@ -11,7 +11,7 @@ pub(crate) struct TableSize {
     pub(crate) size_bytes: u64,
 }
 
-/// Reads lines such as `spanflame_store_table_files{table="spans",tier="flush"} 3`; parts without files are left out.
+/// Reads lines such as `spanflame_table_files{table="spans",tier="flush"} 3`; parts without files are left out.
 pub(super) fn read(metrics: &str) -> Vec<TableSize> {
     let mut tables: Vec<TableSize> = Vec::new();
     for line in metrics.lines() {
@@ -36,7 +36,7 @@ pub(super) fn read(metrics: &str) -> Vec<TableSize> {
 }
 
 fn parse(line: &str) -> Option<(&str, &str, &str, u64)> {
-    let (_, rest) = line.split_once("_store_table_")?;
+    let rest = line.strip_prefix("spanflame_table_")?;
     let (name, rest) = rest
         .split_once('{')
         .filter(|(name, _)| matches!(*name, "files" | "rows" | "size_bytes"))?;
@@ -55,11 +55,11 @@ mod tests {
 
     #[test]
     fn tables_are_read_from_what_prometheus_reads() {
-        let metrics = "# HELP spanflame_store_table_files Files of a table in a tier.\n\
-             spanflame_store_table_files{table=\"spans\",tier=\"flush\"} 3\n\
-             spanflame_store_table_files{table=\"spans\",tier=\"hours\"} 0\n\
-             spanflame_store_table_size_bytes{table=\"spans\",tier=\"flush\"} 4096\n\
-             spanflame_store_table_rows{table=\"spans\",tier=\"flush\"} 12\n\
+        let metrics = "# HELP spanflame_table_files Files of a table in a tier.\n\
+             spanflame_table_files{table=\"spans\",tier=\"flush\"} 3\n\
+             spanflame_table_files{table=\"spans\",tier=\"hours\"} 0\n\
+             spanflame_table_size_bytes{table=\"spans\",tier=\"flush\"} 4096\n\
+             spanflame_table_rows{table=\"spans\",tier=\"flush\"} 12\n\
              spanflame_other{table=\"spans\"} 1\n";
         let expected = TableSize {
             table: "spans".to_owned(),

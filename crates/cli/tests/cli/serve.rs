@@ -36,6 +36,17 @@ fn a_directory_that_a_server_holds_is_refused_and_read_once_it_is_free() {
     }
     assert_eq!(by_http["profiles"][0]["tree"], from_data["profiles"][0]["tree"]);
     assert_eq!(by_http["profiles"][0]["evidence"], from_data["profiles"][0]["evidence"]);
+    let inspected = run(&["inspect", "--data", &data, "--json"]).expect(0);
+    assert_eq!(inspected.stderr, "");
+    let tables = inspected.json()["tables"].as_array().cloned().unwrap_or_default();
+    let rows = |name: &str| {
+        tables
+            .iter()
+            .filter(|part| part["table"] == name)
+            .filter_map(|part| part["rows"].as_u64())
+            .sum::<u64>()
+    };
+    assert_eq!((rows("spans"), rows("samples") > 0), (228, true), "{tables:?}");
 }
 
 #[test]
