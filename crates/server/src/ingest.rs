@@ -1,29 +1,37 @@
 //! From a body to the store: the one path of every dialect that writes.
 //!
 //! ```text
-//! body -> hold its bytes -> [worker: decompress -> charge the rate -> decode -> check the clock] -> append
+//! body -> hold its bytes -> [worker: decompress -> charge the rate -> decode -> check the clock -> encode for the log] -> wait for the disk
 //! ```
 //!
-//! Decompressing and decoding run on a worker, as many at a time as there are cores, so that the reactor goes
+//! What costs CPU runs on a worker, as many at a time as there are cores, so that the reactor goes
 //! on answering; bodies below [`INLINE_BYTES_MAX`] are decoded where they are, because handing them over
 //! costs more. What is dropped on the way is counted by reason, in the metrics and in the answer.
 
+mod clock;
+
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{self, Waker};
 use std::time::{Duration, Instant, SystemTime};
 
 use bytes::Bytes;
+use futures::future::maybe_done;
+use opentelemetry::Context;
 use opentelemetry::trace::FutureExt;
 use spanflame_formats::compression::{self, Encoding};
-use spanflame_formats::{Decoded, Limits, Reason, Rejects, Subject};
-use spanflame_model::{Batch, Tenant, TimeRange, Timestamp};
+use spanflame_formats::{Decoded, Limits, Rejects};
+use spanflame_model::{Batch, Tenant, Timestamp};
 use spanflame_store::{Appended, Store};
 use tokio::sync::Semaphore;
 
+use self::clock::Clock;
 use crate::Config;
 use crate::admission::{Admission, Load};
 use crate::failure::{Failure, FailureKind};
 use crate::metrics::{Metrics, Signal};
-use crate::telemetry::stage;
+use crate::telemetry::{end_stage, stage, stage_of};
 
 /// Bodies up to this size are decoded on the reactor: a fraction of a millisecond.
 const INLINE_BYTES_MAX: usize = 16 << 10;
@@ -94,11 +102,16 @@ impl Ingest {
         D: FnOnce(&[u8], &Limits) -> Result<Decoded, Failure> + Send + 'static,
     {
         let (tenant, signal, started) = (upload.tenant.clone(), upload.signal, Instant::now());
-        let (Decoded { batch, rejects }, load) = self.work(upload, decode).await?;
-        let appended = match batch.is_empty() {
-            true => Appended::default(),
-            false => store.append(&tenant, batch).with_context(stage("append")).await?,
+        let (store, request) = (store.clone(), Context::current());
+        let clock = Clock::new(self.past_max, self.future_max, now());
+        let take = move |bytes: &[u8], limits: &Limits| {
+            let Decoded { mut batch, mut rejects } = decode(bytes, limits)?;
+            clock.check(&mut batch, &mut rejects);
+            end_stage();
+            Ok((begin_append(store, tenant, batch, &request), rejects))
         };
+        let ((append, rejects), load) = self.work(upload, take).await?;
+        let appended = append.await?;
         drop(load);
         let taken = Taken { appended, rejects };
         self.metrics.taken(signal, &taken, started.elapsed());
@@ -108,7 +121,7 @@ impl Ingest {
     /// Decompresses and gives the bytes to `work`, on a worker unless they are few.
     pub(crate) async fn work<T, D>(self: &Arc<Ingest>, upload: Upload, work: D) -> Result<(T, Load), Failure>
     where
-        T: Send + Checked + 'static,
+        T: Send + 'static,
         D: FnOnce(&[u8], &Limits) -> Result<T, Failure> + Send + 'static,
     {
         if upload.body.len() <= INLINE_BYTES_MAX && upload.encoding == Encoding::Identity {
@@ -128,83 +141,34 @@ impl Ingest {
         worker.await.map_err(|error| Failure::internal("decoding failed", &error))?
     }
 
-    fn unpack<T: Checked>(
-        &self,
-        mut upload: Upload,
-        work: impl FnOnce(&[u8], &Limits) -> Result<T, Failure>,
-    ) -> Result<(T, Load), Failure> {
+    fn unpack<T>(&self, mut upload: Upload, work: impl FnOnce(&[u8], &Limits) -> Result<T, Failure>) -> Result<(T, Load), Failure> {
         let bytes = compression::decompress(upload.encoding, &upload.body, self.limits.decoded_bytes_max)?;
         if upload.encoding != Encoding::Identity {
             upload.load.grow_by(bytes.len() as u64)?;
         }
         self.metrics.received(upload.signal, upload.body.len(), bytes.len());
         self.admission.charge(&upload.tenant, bytes.len() as u64, Instant::now())?;
-        let mut value = work(&bytes, &self.limits)?;
-        value.check_clock(&Clock::new(self.past_max, self.future_max, now()));
-        Ok((value, upload.load))
+        Ok((work(&bytes, &self.limits)?, upload.load))
     }
 }
 
-/// What the clock limits are applied to after decoding.
-pub(crate) trait Checked {
-    /// Drops and counts what lies outside.
-    fn check_clock(&mut self, _clock: &Clock) {}
-}
-
-impl Checked for u64 {}
-
-impl Checked for Decoded {
-    fn check_clock(&mut self, clock: &Clock) {
-        clock.check(&mut self.batch, &mut self.rejects);
-    }
-}
-
-/// The event times that are taken: `earliest..latest`.
-pub(crate) struct Clock {
-    earliest: Option<Timestamp>,
-    latest: Option<Timestamp>,
-}
-
-impl Clock {
-    fn new(past_max: Option<Duration>, future_max: Option<Duration>, now: Timestamp) -> Clock {
-        let nanos = |duration: Duration| u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
-        Clock {
-            earliest: past_max.map(|past| now.saturating_sub(nanos(past))),
-            latest: future_max.map(|future| now.saturating_add(nanos(future))),
+/// An append that has done its work up to the log: hashing, recognising and encoding take as long as decoding, so
+/// they are done here, on the worker, and only the wait for the disk is left to the reactor.
+fn begin_append(store: Store, tenant: Tenant, batch: Batch, request: &Context) -> impl Future<Output = Result<Appended, Failure>> + use<> {
+    let append = async move {
+        match batch.is_empty() {
+            true => Ok(Appended::default()),
+            false => Ok(store.append(&tenant, batch).await?),
         }
-    }
-
-    fn check(&self, batch: &mut Batch, rejects: &mut Rejects) {
-        if self.earliest.is_none() && self.latest.is_none() {
-            return;
-        }
-        let Batch { spans, profiles, .. } = batch;
-        spans.retain(|span| {
-            let outside = self.outside(span.range());
-            if let Some(expected) = outside {
-                let example = || format!("span {} starts at {}, expected {expected}", span.span_id, span.start);
-                rejects.add(Subject::Span, Reason::TimeOutOfRange, example);
-            }
-            outside.is_none()
-        });
-        profiles.retain(|profile| {
-            let outside = self.outside(profile.info.range());
-            if let Some(expected) = outside {
-                let example = || format!("a profile starts at {}, expected {expected}", profile.info.start);
-                rejects.add(Subject::Profile, Reason::TimeOutOfRange, example);
-            }
-            outside.is_none()
-        });
-    }
-
-    /// What was expected of a range that is not taken.
-    fn outside(&self, range: TimeRange) -> Option<&'static str> {
-        if self.earliest.is_some_and(|earliest| range.end() <= earliest) {
-            return Some("an end within past_max");
-        }
-        self.latest
-            .is_some_and(|latest| range.start() > latest)
-            .then_some("a start within future_max")
+    };
+    let mut append = maybe_done(Box::pin(append.with_context(stage_of(request, "append"))));
+    // Whoever awaits it polls again with a waker of his own.
+    let _ = Pin::new(&mut append).poll(&mut task::Context::from_waker(Waker::noop()));
+    async move {
+        (&mut append).await;
+        Pin::new(&mut append)
+            .take_output()
+            .expect("it was awaited and its output not taken yet")
     }
 }
 

@@ -122,12 +122,21 @@ impl Budget {
 /// The context of a stage of the request that runs now: a child span if the request is watched. Ends when the
 /// last copy is dropped.
 pub(crate) fn stage(name: &'static str) -> Context {
-    let current = Context::current();
-    if !current.span().span_context().is_valid() {
-        return current;
+    stage_of(&Context::current(), name)
+}
+
+/// The context of a stage of `request`.
+pub(crate) fn stage_of(request: &Context, name: &'static str) -> Context {
+    if !request.span().span_context().is_valid() {
+        return request.clone();
     }
-    let span = global::tracer(SERVICE).start_with_context(Cow::Borrowed(name), &current);
-    current.with_span(span)
+    let span = global::tracer(SERVICE).start_with_context(Cow::Borrowed(name), request);
+    request.with_span(span)
+}
+
+/// Ends the stage that runs now, if there is one.
+pub(crate) fn end_stage() {
+    Context::current().span().end();
 }
 
 /// Runs a request inside a trace of its own. The client's trace context is not continued: that trace belongs to
