@@ -177,3 +177,22 @@ fn rollup_rows_come_back() {
     assert_eq!(decoded[0].profile_type.sample, info.types[0]);
     assert_eq!(stats.time_unix_nano, Some((60_000_000_000, 179_999_999_999)));
 }
+
+#[test]
+fn only_the_ids_that_are_looked_up_have_bloom_filters() {
+    let filtered = |bytes: Bytes| -> Vec<String> {
+        let reader = ParquetRecordBatchReaderBuilder::try_new(bytes).expect("a Parquet file");
+        let columns = reader.metadata().row_group(0).columns().iter();
+        let with_filter = columns.filter(|column| column.bloom_filter_offset().is_some());
+        with_filter.map(|column| column.column_path().string()).collect()
+    };
+    for (table, expected) in [
+        (Table::Spans, vec!["trace_id"]),
+        (Table::Samples, vec!["trace_id", "span_id"]),
+        (Table::Stacks, vec!["stack_id"]),
+        (Table::Frames, vec!["frame_id"]),
+    ] {
+        let (bytes, _) = write(table, &rows(table, (0..9).map(|n| (n, n))), Tier::Flush).expect("written");
+        assert_eq!(filtered(bytes), expected);
+    }
+}

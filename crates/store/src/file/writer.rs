@@ -102,8 +102,7 @@ fn properties(file: &FileWriter, loose: bool) -> WriterProperties {
         .set_data_page_row_count_limit(PAGE_ROWS)
         .set_data_page_size_limit(PAGE_BYTES)
         .set_dictionary_page_size_limit(DICTIONARY_BYTES)
-        .set_write_batch_size(1024)
-        .set_bloom_filter_fpp(BLOOM_FALSE_POSITIVES);
+        .set_write_batch_size(1024);
     let distinct = file.rows_max.clamp(1, ROW_GROUP_ROWS) as u64;
     let bloom = |properties, name| bloom(properties, name, distinct);
     let tuned = match file.table {
@@ -148,7 +147,8 @@ fn samples(properties: WriterPropertiesBuilder) -> WriterPropertiesBuilder {
     for name in [sample::PROFILE, sample::RESOURCE, sample::LABELS] {
         properties = without_statistics(properties, vec![name.to_owned()]);
     }
-    // Times inside a span are random: neither a dictionary nor deltas make them smaller.
+    // Times inside a span are random: neither a dictionary nor deltas make them smaller. Splitting bytes into
+    // streams would, by 9 %, but readers older than Parquet 2.11 know it for floats only.
     let times = ColumnPath::new(vec![sample::TIMES.to_owned(), "list".to_owned(), "element".to_owned()]);
     properties.set_column_dictionary_enabled(times, false)
 }
