@@ -1,4 +1,5 @@
-//! `POST /api/v1/ingest`: one profile as a file: pprof, collapsed, perf script or speedscope.
+//! `POST /api/v1/ingest`: profiles as files (pprof, collapsed, perf script, speedscope), one as the body or several as
+//! parts of `multipart/form-data`.
 
 use std::str::FromStr;
 use std::sync::Arc;
@@ -6,21 +7,27 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
-use http::{HeaderMap, Request};
+use bytes::Bytes;
+use http::{HeaderMap, Request, header};
 use serde::Serialize;
+use spanflame_formats::compression::Encoding;
 use spanflame_formats::{Format, Limits};
-use spanflame_model::{Attributes, ProfileType, Value, ValueType};
+use spanflame_model::{Attributes, ProfileType, Tenant, Value, ValueType};
+use spanflame_store::Store;
 
 use super::params::Params;
 use super::question::Stopwatch;
-use crate::admission::write_tenant;
+use crate::admission::{Load, write_tenant};
 use crate::app::App;
 use crate::body;
-use crate::failure::Failure;
+use crate::failure::{Failure, FailureKind};
 use crate::ingest::{Taken, Upload};
 use crate::metrics::Signal;
 
 const PARAMETERS: [&str; 7] = ["service", "format", "type", "time", "duration_ns", "period", "labels"];
+
+/// Most files in one request.
+const FILES_MAX: usize = 1000;
 
 pub(super) async fn ingest(
     State(app): State<Arc<App>>,
@@ -31,33 +38,96 @@ pub(super) async fn ingest(
     let watch = Stopwatch::start();
     let taken = take(&app, query.as_deref(), &headers, request.into_body()).await;
     let taken = taken.inspect_err(|failure| app.metrics.refused(Signal::Profiles, failure.kind.code()))?;
-    Ok(watch.json(WireTaken::new(&taken)))
+    Ok(watch.json(taken))
 }
 
-async fn take(app: &App, query: Option<&str>, headers: &HeaderMap, body: Body) -> Result<Taken, Failure> {
-    let store = app.store()?;
+async fn take(app: &App, query: Option<&str>, headers: &HeaderMap, body: Body) -> Result<WireTaken, Failure> {
     let params = Params::parse(query, &PARAMETERS)?;
-    let tenant = write_tenant(headers)?;
-    let about = about(&params)?;
-    let format = params.text("format").map(format).transpose()?;
+    let uploads = Uploads {
+        app,
+        store: app.store()?,
+        tenant: write_tenant(headers)?,
+        about: about(&params)?,
+        format: params.text("format").map(format).transpose()?,
+    };
     let encoding = body::content_encoding(headers)?;
     let mut load = app.ingest.load();
     let body = body::read(headers, body, app.ingest.request_bytes_max(), &mut load).await?;
-    let upload = Upload {
-        tenant,
-        signal: Signal::Profiles,
-        body,
-        encoding,
-        load,
-    };
-    let decode = move |bytes: &[u8], limits: &Limits| {
-        let format = match format {
-            Some(format) => format,
-            None => Format::detect(bytes, "")?,
+    let mut answer = WireTaken::default();
+    match boundary(headers) {
+        None => answer.add(0, &uploads.take("", body, encoding, load).await?),
+        Some(boundary) => {
+            if encoding != Encoding::Identity {
+                let message = format!("content encoding of a multipart body is {}, expected identity", encoding.as_str());
+                return Err(Failure::new(FailureKind::Unsupported, message));
+            }
+            uploads.take_each(body, boundary, &mut answer).await?;
+            drop(load);
+        }
+    }
+    Ok(answer)
+}
+
+/// The boundary of a multipart body.
+fn boundary(headers: &HeaderMap) -> Option<String> {
+    let content_type = headers.get(header::CONTENT_TYPE)?.to_str().ok()?;
+    multer::parse_boundary(content_type).ok()
+}
+
+/// What all files of a request share.
+struct Uploads<'a> {
+    app: &'a App,
+    store: &'a Store,
+    tenant: Tenant,
+    about: spanflame_formats::Upload,
+    format: Option<Format>,
+}
+
+impl Uploads<'_> {
+    async fn take(&self, file_name: &str, body: Bytes, encoding: Encoding, load: Load) -> Result<Taken, Failure> {
+        let upload = Upload {
+            tenant: self.tenant.clone(),
+            signal: Signal::Profiles,
+            body,
+            encoding,
+            load,
         };
-        Ok(format.decode(bytes, &about, limits)?)
-    };
-    app.ingest.take(store, upload, decode).await
+        let (format, about, file_name) = (self.format, self.about.clone(), file_name.to_owned());
+        let decode = move |bytes: &[u8], limits: &Limits| {
+            let format = match format {
+                Some(format) => format,
+                None => Format::detect(bytes, &file_name)?,
+            };
+            Ok(format.decode(bytes, &about, limits)?)
+        };
+        self.app.ingest.take(self.store, upload, decode).await
+    }
+
+    /// Takes every part of a multipart body. A file that can never be read is rejected alone; overload ends the
+    /// request, and the files before are recognised when it is sent again.
+    async fn take_each(&self, body: Bytes, boundary: String, answer: &mut WireTaken) -> Result<(), Failure> {
+        let broken = |error: multer::Error| Failure::invalid("body", format!("the body is no multipart/form-data: {error}"));
+        let stream = futures::stream::iter([Ok::<Bytes, std::convert::Infallible>(body)]);
+        let mut parts = multer::Multipart::new(stream, boundary);
+        let mut index = 0;
+        while let Some(part) = parts.next_field().await.map_err(broken)? {
+            if index == FILES_MAX {
+                return Err(Failure::too_large(format!("the body has more than {FILES_MAX} files")));
+            }
+            let file_name = part.file_name().unwrap_or_default().to_owned();
+            let file = part.bytes().await.map_err(broken)?;
+            match self.take(&file_name, file, Encoding::Identity, self.app.ingest.load()).await {
+                Ok(taken) => answer.add(index as u64, &taken),
+                Err(failure) if matches!(failure.kind, FailureKind::Invalid | FailureKind::TooLarge) => {
+                    self.app.metrics.refused(Signal::Profiles, failure.kind.code());
+                    answer.reject(index as u64, failure);
+                }
+                Err(failure) => return Err(failure),
+            }
+            index += 1;
+        }
+        Ok(())
+    }
 }
 
 fn format(name: &str) -> Result<Format, Failure> {
@@ -111,7 +181,7 @@ fn labels(text: &str) -> Result<Attributes, Failure> {
 }
 
 /// Profiles accepted and recognised as sent before, and what was left out of them.
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 struct WireTaken {
     accepted: u64,
     duplicates: u64,
@@ -120,26 +190,37 @@ struct WireTaken {
 
 #[derive(Serialize)]
 struct WireRejected {
-    /// Position of the body in the request; one body today.
+    /// Position of the file in the request.
     index: u64,
     reason: &'static str,
     subject: &'static str,
     count: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<String>,
 }
 
 impl WireTaken {
-    fn new(taken: &Taken) -> WireTaken {
-        let rejected = taken.rejects.iter().map(|(subject, reason, count)| WireRejected {
-            index: 0,
-            reason: reason.as_str(),
-            subject: subject.as_str(),
-            count,
+    fn add(&mut self, index: u64, taken: &Taken) {
+        self.accepted += taken.appended.profiles;
+        self.duplicates += taken.appended.duplicate_profiles;
+        self.rejected
+            .extend(taken.rejects.iter().map(|(subject, reason, count)| WireRejected {
+                index,
+                reason: reason.as_str(),
+                subject: subject.as_str(),
+                count,
+                message: None,
+            }));
+    }
+
+    fn reject(&mut self, index: u64, failure: Failure) {
+        self.rejected.push(WireRejected {
+            index,
+            reason: failure.kind.code(),
+            subject: "file",
+            count: 1,
+            message: Some(failure.message),
         });
-        WireTaken {
-            accepted: taken.appended.profiles,
-            duplicates: taken.appended.duplicate_profiles,
-            rejected: rejected.collect(),
-        }
     }
 }
 

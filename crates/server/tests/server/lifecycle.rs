@@ -133,3 +133,34 @@ async fn a_shutdown_waits_for_the_request_that_is_in_flight() {
     assert_eq!(server.get(&format!("/api/v1/traces/{}", hex(1, 16))).await.status, 200);
     server.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn metrics_count_ingest_questions_and_the_store() {
+    let directory = TempDir::new().expect("a directory");
+    let server = TestServer::start(config(directory.path())).await;
+    server.send("/v1/traces", &traces("cart", vec![span(1, 2, 0, "GET /", 0)])).await;
+    server.get(&format!("/api/v1/traces/{}", hex(9, 16))).await;
+    for (series, value) in [
+        ("spanflame_ingest_requests_total{signal=\"traces\",outcome=\"accepted\"}", 1.0),
+        ("spanflame_ingest_stored_total{kind=\"spans\"}", 1.0),
+        ("spanflame_ingest_duration_seconds_count{signal=\"traces\"}", 1.0),
+        ("spanflame_query_failures_total{question=\"trace\",code=\"not_found\"}", 1.0),
+        ("spanflame_query_duration_seconds_count{question=\"trace\"}", 1.0),
+        ("spanflame_wal_syncs_total", 1.0),
+        ("spanflame_appends_total", 1.0),
+        ("spanflame_flushes_total", 0.0),
+    ] {
+        assert_eq!(server.metric(series).await, value, "{series}");
+    }
+    let text = server.get("/metrics").await.text();
+    for name in [
+        "spanflame_head_bytes ",
+        "spanflame_flush_seconds_total ",
+        "spanflame_compactions_total ",
+        "spanflame_table_rows{",
+    ] {
+        assert!(text.contains(name), "{name}: {text}");
+    }
+    assert!(text.ends_with("# EOF\n"));
+    server.stop().await;
+}

@@ -236,3 +236,29 @@ async fn files_are_taken_once_and_come_back() {
     assert_eq!((unknown.status, &unknown.json()["error"]["field"]), (400, &json!("format")));
     server.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn several_files_come_in_one_request_and_a_bad_one_costs_itself() {
+    let (_directory, server) = start().await;
+    let part = |name: &str, text: &str| format!("--b\r\nContent-Disposition: form-data; name=\"f\"; filename=\"{name}\"\r\n\r\n{text}\r\n");
+    let parts = [
+        part("a.collapsed", "main;a 1\n"),
+        part("b.pprof", "\0\0\0"),
+        part("c.collapsed", "main;c 1\n"),
+    ];
+    let body = parts.concat() + "--b--\r\n";
+    let headers = [("content-type", "multipart/form-data; boundary=b")];
+    let reply = server
+        .post(server.http(), "/api/v1/ingest?service=batch", &headers, body.into_bytes())
+        .await;
+    let taken = reply.json();
+    assert_eq!((reply.status, &taken["accepted"]), (200, &json!(2)), "{taken}");
+    let rejected = &taken["rejected"][0];
+    assert_eq!(
+        (&rejected["index"], &rejected["subject"], &rejected["reason"]),
+        (&json!(1), &json!("file"), &json!("invalid_argument"))
+    );
+    let broken = server.post(server.http(), "/api/v1/ingest", &headers, b"--b\r\n".to_vec()).await;
+    assert_eq!((broken.status, &broken.json()["error"]["field"]), (400, &json!("body")));
+    server.stop().await;
+}
