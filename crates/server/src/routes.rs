@@ -81,7 +81,7 @@ async fn nothing_here(request: Request) -> Response {
 
 /// Nothing is allowed to other origins unless they are listed.
 fn cors(origins: &[String]) -> CorsLayer {
-    let layer = CorsLayer::new().allow_methods(Any).allow_headers(Any);
+    let layer = CorsLayer::new().allow_methods(Any).allow_headers(Any).expose_headers(Any);
     if origins.iter().any(|origin| origin == "*") {
         return layer.allow_origin(Any);
     }
