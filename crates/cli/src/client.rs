@@ -181,10 +181,12 @@ impl Client {
         if status.is_success() {
             return Ok(body);
         }
+        let (message, place) = refusal(status, &body);
         Err(Error::Refused {
             server: self.transport.name().to_owned(),
             status: status.as_u16(),
-            message: refusal_text(&body),
+            message,
+            place,
         })
     }
 
@@ -216,21 +218,17 @@ impl ProfileOf {
     }
 }
 
-/// What a refusal says, with the position in the query and the id under which the server logged it.
-fn refusal_text(body: &[u8]) -> String {
+/// What a refusal says, and the line and column it is about. The id under which the server logged it helps only
+/// where the fault is the server's.
+fn refusal(status: StatusCode, body: &[u8]) -> (String, Option<(usize, usize)>) {
     const TEXT_CHARS_MAX: usize = 400;
     let Ok(Refusal { error }) = serde_json::from_slice(body) else {
-        return String::from_utf8_lossy(body).trim().chars().take(TEXT_CHARS_MAX).collect();
+        let text = String::from_utf8_lossy(body).trim().chars().take(TEXT_CHARS_MAX).collect();
+        return (text, None);
     };
-    let mut text = error.message;
-    if let (Some(line), Some(column)) = (error.line, error.column) {
-        let place = format!("line {line}, column {column}");
-        if !text.contains(&place) {
-            text.push_str(&format!(" ({place})"));
-        }
-    }
-    if let Some(id) = error.request_id {
-        text.push_str(&format!(" [request {id}]"));
-    }
-    text
+    let text = match error.request_id {
+        Some(id) if status.is_server_error() => format!("{} [request {id}]", error.message),
+        _ => error.message,
+    };
+    (text, error.line.zip(error.column))
 }

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::render::terminal::visible;
+
 /// The text is for the person at the terminal; the exit code is 2 for all of them.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
@@ -27,6 +29,8 @@ pub(crate) enum Error {
         status: u16,
         /// The server's own text.
         message: String,
+        /// Line and column in the query at fault, both from 1.
+        place: Option<(usize, usize)>,
     },
     /// The server said something that this program does not understand.
     #[error("the answer of {server} to {request} is not understood; is it a Spanflame server of about this version ({version})?", version = env!("CARGO_PKG_VERSION"))]
@@ -92,19 +96,62 @@ impl Error {
         matches!(self, Error::Output(source) if source.kind() == std::io::ErrorKind::BrokenPipe)
     }
 
-    /// The text with its causes.
+    /// This error with the line of `query` that it is about, and a mark under the place.
+    pub(crate) fn with_query(mut self, query: &str) -> Error {
+        if let Error::Refused {
+            message,
+            place: Some((line, column)),
+            ..
+        } = &mut self
+            && let Some(text) = query.lines().nth(line.saturating_sub(1))
+        {
+            message.push_str(&format!("\n  {}\n  {}^", visible(text), " ".repeat(column.saturating_sub(1))));
+        }
+        self
+    }
+
+    /// The text with its causes and, where there is one, a way out.
     pub(crate) fn report(&self) -> String {
-        let mut text = self.to_string();
+        let mut causes: Vec<String> = Vec::new();
         let mut cause = std::error::Error::source(self);
         while let Some(error) = cause {
-            let part = error.to_string();
-            // Some libraries repeat their cause in their own text.
-            if !text.contains(&part) {
-                text.push_str("\n  because: ");
-                text.push_str(&part);
-            }
+            causes.push(error.to_string());
             cause = error.source();
         }
+        let mut text = self.to_string();
+        // Between us and a connection lie layers that add nothing to what the last one says.
+        let first = if matches!(self, Error::Unreachable { .. }) {
+            causes.len().saturating_sub(1)
+        } else {
+            0
+        };
+        for cause in &causes[first..] {
+            // Some libraries repeat their cause in their own text.
+            if !text.contains(cause.as_str()) {
+                text.push_str("\n  because: ");
+                text.push_str(cause);
+            }
+        }
+        if let Error::Serve(spanflame_server::Error::Bind { key, .. }) = self {
+            let flag = key.replace('_', "-");
+            text.push_str(&format!("\n  choose another with --{flag} IP:PORT; port 0 takes a free one"));
+        }
         text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mistake_in_a_query_is_pointed_at() {
+        let error = Error::Refused {
+            server: "s".to_owned(),
+            status: 400,
+            message: "no".to_owned(),
+            place: Some((2, 3)),
+        };
+        assert_eq!(error.with_query("{ a\n&& }").report(), "s answers 400: no\n  && }\n    ^");
     }
 }

@@ -284,8 +284,8 @@ pub(crate) struct RefusalText {
     #[serde(default)]
     pub(crate) message: String,
     pub(crate) request_id: Option<String>,
-    pub(crate) line: Option<u64>,
-    pub(crate) column: Option<u64>,
+    pub(crate) line: Option<usize>,
+    pub(crate) column: Option<usize>,
 }
 
 #[cfg(test)]

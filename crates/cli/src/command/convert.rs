@@ -94,21 +94,17 @@ impl Convert {
     }
 
     fn decode(&self, input: &Input) -> Result<(Format, Decoded), Error> {
-        let failed = |format: &'static str| {
-            let name = input.name.clone();
-            move |source| Error::Decode { name, format, source }
-        };
-        let format = match self.from {
-            Some(format) => format,
-            None => Format::detect(&input.bytes, &input.name).map_err(failed("a profile"))?,
-        };
+        let format = input.format(self.from)?;
         let limits = Limits {
             decoded_bytes_max: super::input::INPUT_BYTES_MAX as usize,
             ..Limits::default()
         };
-        let decoded = format
-            .decode(&input.bytes, &Upload::default(), &limits)
-            .map_err(failed(format.as_str()))?;
+        let failed = |source| Error::Decode {
+            name: input.name.clone(),
+            format: format.as_str(),
+            source,
+        };
+        let decoded = format.decode(&input.bytes, &Upload::default(), &limits).map_err(failed)?;
         Ok((format, decoded))
     }
 

@@ -3,6 +3,8 @@
 use std::io::Read;
 use std::path::Path;
 
+use spanflame_formats::Format;
+
 use crate::error::Error;
 
 /// Larger inputs are refused: a profile of this size does not fit into memory several times over.
@@ -39,5 +41,15 @@ impl Input {
             )));
         }
         Ok(Input { name, bytes })
+    }
+
+    /// The format that was named, else the one of its content.
+    pub(super) fn format(&self, named: Option<Format>) -> Result<Format, Error> {
+        let unknown = |source| Error::Decode {
+            name: self.name.clone(),
+            format: "a profile",
+            source,
+        };
+        named.map_or_else(|| Format::detect(&self.bytes, &self.name).map_err(unknown), Ok)
     }
 }

@@ -58,7 +58,7 @@ enum Order {
 
 impl Spans {
     pub(crate) fn run(self, session: &mut Session) -> Result<Outcome, Error> {
-        let pages = session.wait(self.pages())?;
+        let pages = session.wait(self.pages()).map_err(|error| error.with_query(&self.query))?;
         let found: Vec<&FoundSpan> = pages.iter().flat_map(|page| &page.value.spans).collect();
         if self.json {
             let lines: Vec<String> = pages.iter().map(|page| page.text().to_owned()).collect();
@@ -124,7 +124,7 @@ impl Spans {
 
 fn span_lines(spans: &[&FoundSpan], terminal: &Terminal) -> Vec<String> {
     let mut table = Table::new(&[
-        ("start", Column::Left),
+        ("start (UTC)", Column::Left),
         ("duration", Column::Right),
         ("CPU", Column::Right),
         ("samples", Column::Right),
@@ -135,7 +135,7 @@ fn span_lines(spans: &[&FoundSpan], terminal: &Terminal) -> Vec<String> {
     ]);
     for span in spans {
         table.row([
-            quantity::instant(span.start_unix_nano.0),
+            quantity::instant(span.start_unix_nano.0).trim_end_matches(" UTC").to_owned(),
             quantity::duration(span.duration_ns),
             span.cpu_ns
                 .filter(|_| span.samples != Some(0))

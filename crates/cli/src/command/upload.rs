@@ -1,14 +1,15 @@
 //! `spanflame upload`
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use bytes::Bytes;
 use clap::Args;
+use spanflame_formats::Format;
 
 use super::input::Input;
 use crate::client::answer::Ingested;
-use crate::client::{Query, Source};
+use crate::client::{Client, Query, Source};
 use crate::error::Error;
 use crate::render::quantity;
 use crate::session::{Outcome, Session};
@@ -24,7 +25,7 @@ Examples:
   perf script | spanflame upload - --service cart --format perf-script --time now
   spanflame upload stacks.collapsed --service cart --label region=eu-1 --label version=1.2
 
-Exit code 1 if every file was a duplicate.")]
+Exit code 1 if every file was a duplicate. A file that cannot be read does not keep the others from being sent.")]
 pub(crate) struct Upload {
     /// Files to send; - is standard input
     #[arg(required = true, value_name = "FILE")]
@@ -33,8 +34,8 @@ pub(crate) struct Upload {
     #[arg(long, value_name = "NAME")]
     service: Option<String>,
     /// Format, if the content does not tell: pprof, collapsed, perf-script, speedscope
-    #[arg(long, value_name = "FORMAT")]
-    format: Option<String>,
+    #[arg(long, value_name = "FORMAT", value_parser = Format::from_name)]
+    format: Option<Format>,
     /// What the values are, for formats that do not say: name:sample_type:sample_unit:period_type:period_unit
     #[arg(long = "type", value_name = "TYPE")]
     profile_type: Option<String>,
@@ -54,25 +55,44 @@ pub(crate) struct Upload {
 impl Upload {
     pub(crate) fn run(self, session: &mut Session) -> Result<Outcome, Error> {
         let query = self.query()?;
-        let mut total = Ingested::default();
         let client = session.wait(self.source.client())?;
+        let (mut stored, mut failed) = (0, 0);
         for path in &self.files {
-            let input = Input::read(path)?;
-            let answer = session.wait(client.ingest(query.clone(), Bytes::from(input.bytes)))?;
-            if self.json {
-                session.print(&[answer.text().to_owned()])?;
-            } else {
-                session.print(&upload_lines(&input.name, &answer.value))?;
+            match self.send(path, &query, &client, session) {
+                Ok(accepted) => stored += accepted,
+                // Without a server the other files fail too, and standard output does not come back.
+                Err(error @ (Error::Unreachable { .. } | Error::Output(_))) => return Err(error),
+                Err(error) if self.files.len() == 1 => return Err(error),
+                Err(error) => {
+                    session.note(&format!("{}: {}", path.display(), error.report()));
+                    failed += 1;
+                }
             }
-            total.accepted += answer.value.accepted;
-            total.duplicates += answer.value.duplicates;
         }
-        Ok(Outcome::found(total.accepted > 0))
+        if failed > 0 {
+            return Err(Error::Usage(format!("{failed} of {} files were not stored", self.files.len())));
+        }
+        Ok(Outcome::found(stored > 0))
+    }
+
+    /// Sends one file; answers how many profiles of it were new.
+    fn send(&self, path: &Path, query: &Query, client: &Client, session: &mut Session) -> Result<u64, Error> {
+        let input = Input::read(path)?;
+        let format = input.format(self.format)?;
+        let mut query = query.clone();
+        query.push(("format", format.as_str().to_owned()));
+        let answer = session.wait(client.ingest(query, Bytes::from(input.bytes)))?;
+        if self.json {
+            session.print(&[answer.text().to_owned()])?;
+        } else {
+            session.print(&upload_lines(&input.name, &answer.value))?;
+        }
+        Ok(answer.value.accepted)
     }
 
     fn query(&self) -> Result<Query, Error> {
         let mut query = Vec::new();
-        let texts = [("service", &self.service), ("format", &self.format), ("type", &self.profile_type)];
+        let texts = [("service", &self.service), ("type", &self.profile_type)];
         query.extend(texts.into_iter().filter_map(|(name, text)| Some((name, text.clone()?))));
         if let Some(text) = &self.time {
             let nanos = unix_nanos(text, SystemTime::now())
@@ -80,8 +100,8 @@ impl Upload {
             query.push(("time", nanos.to_string()));
         }
         for label in &self.labels {
-            if label.split_once('=').is_none_or(|(name, _)| name.is_empty()) {
-                return Err(Error::Usage(format!("--label is {label:?}, expected NAME=VALUE")));
+            if label.split_once('=').is_none_or(|(name, _)| name.is_empty()) || label.contains(',') {
+                return Err(Error::Usage(format!("--label is {label:?}, expected NAME=VALUE without a comma")));
             }
         }
         if !self.labels.is_empty() {

@@ -87,7 +87,9 @@ fn nothing_found_is_code_1_and_a_mistake_code_2() {
     asked_in_the_recording(&server, &["profile", "--service", "no-such"]).expect(1);
     let query = server.ask(&["spans", "{ duration > }"]).expect(2);
     assert!(
-        query.stderr.contains("answers 400: ") && query.stderr.contains("line 1"),
+        query.stderr.contains("answers 400: ")
+            && query.stderr.contains("line 1")
+            && query.stderr.ends_with("\n  { duration > }\n               ^\n"),
         "{}",
         query.stderr
     );
@@ -148,5 +150,22 @@ fn a_profile_comes_in_every_format() {
     assert!(
         services.contains("ordinary_work") && services.contains("planted_hot_path"),
         "{services}"
+    );
+}
+
+#[test]
+fn a_file_that_is_no_profile_does_not_stop_the_others() {
+    let (folder, server) = started();
+    let [bad, good] = ["bad.bin", "good.collapsed"].map(|name| folder.path().join(name).display().to_string());
+    std::fs::write(&bad, [0xff, 0xfe, 0]).expect("the file can be written");
+    std::fs::write(&good, "main;work 3\n").expect("the file can be written");
+    let ran = server
+        .ask(&["upload", &bad, &good, "--service", "batch", "--time", "now"])
+        .expect(2);
+    assert!(ran.stdout.contains("good.collapsed: 1 profile stored"), "{}", ran.stdout);
+    assert!(
+        ran.stderr.contains("bad.bin cannot be read as a profile") && ran.stderr.contains("1 of 2 files were not stored"),
+        "{}",
+        ran.stderr
     );
 }

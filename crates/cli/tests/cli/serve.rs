@@ -64,3 +64,11 @@ fn a_directory_that_is_not_there_is_not_made_by_a_question() {
     run(&["spans", "--data", &text]).expect(2);
     assert!(!data.exists());
 }
+
+#[test]
+fn a_server_that_took_nothing_stops_well_each_time() {
+    let (_folder, data) = scratch();
+    for _ in 0..2 {
+        assert_eq!(Server::start(&data).stop(), 0);
+    }
+}
