@@ -81,7 +81,7 @@ enum Format {
     Collapsed,
     /// For `go tool pprof` and its kin, gzip.
     Pprof,
-    /// For https://www.speedscope.app.
+    /// For the page of speedscope.
     Speedscope,
 }
 
