@@ -68,7 +68,7 @@ async fn measure_signal(options: &Options, corpus: &Corpus, signal: Signal) -> R
     eprintln!("{}: sending", signal.name());
     let sent = load::send(&server, corpus, signal, options.senders).await?;
     let cpu_s_to_ack = server.cpu_s()?;
-    let quiet_after_s = server.wait_until_quiet().await?;
+    let quiet_after_s = server.wait_until_quiet(options.quiet).await?;
     let cpu_s_all_in = server.cpu_s()?;
     eprintln!(
         "{}: quiet {quiet_after_s:.1} s after the last acknowledgement; asking",

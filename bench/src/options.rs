@@ -1,6 +1,7 @@
 //! The driver's flags; `bench/README.md` explains them.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use crate::Failure;
 use crate::corpus::Signal;
@@ -13,12 +14,18 @@ pub(crate) struct Options {
     pub(crate) work_dir: PathBuf,
     pub(crate) spans: u64,
     pub(crate) senders: usize,
+    /// The server is quiet when it did next to nothing for so long.
+    pub(crate) quiet: Duration,
     only: Option<String>,
 }
 
 const SPANS: u64 = 1_000_000;
 const SPANS_QUICK: u64 = 100_000;
 const SENDERS: usize = 4;
+
+/// Longer than small files wait for their first merge, so that the merge is paid for.
+const QUIET: Duration = Duration::from_secs(150);
+const QUIET_QUICK: Duration = Duration::from_secs(15);
 
 impl Options {
     /// Reads the flags; a mistake names the flag and what was expected.
@@ -28,6 +35,7 @@ impl Options {
             work_dir: std::env::temp_dir().join("spanflame-bench"),
             spans: SPANS,
             senders: SENDERS,
+            quiet: QUIET,
             only: None,
         };
         let mut rest = arguments.iter();
@@ -36,9 +44,10 @@ impl Options {
             match flag.as_str() {
                 "--server" => options.server = PathBuf::from(value()?),
                 "--work-dir" => options.work_dir = PathBuf::from(value()?),
-                "--quick" => options.spans = SPANS_QUICK,
+                "--quick" => (options.spans, options.quiet) = (SPANS_QUICK, QUIET_QUICK),
                 "--spans" => options.spans = number(flag, value()?)?,
                 "--senders" => options.senders = number(flag, value()?)? as usize,
+                "--quiet-s" => options.quiet = Duration::from_secs(number(flag, value()?)?),
                 "--only" => options.only = Some(value()?.clone()),
                 other => return Err(format!("unexpected argument {other}, see bench/README.md").into()),
             }

@@ -32,9 +32,9 @@ const QUIET_PATIENCE: Duration = Duration::from_secs(900);
 const STOP_PATIENCE: Duration = Duration::from_secs(120);
 const POLL: Duration = Duration::from_millis(5);
 
-/// Quiet is: over this long the process used less CPU than this share of one core.
-const QUIET_WINDOW: Duration = Duration::from_secs(10);
+/// Quiet is: the process uses less CPU than this share of one core.
 const QUIET_CPU_SHARE: f64 = 0.02;
+const QUIET_STEP: Duration = Duration::from_secs(1);
 
 impl Server {
     /// Starts the binary with an empty or used data directory and waits until it is ready.
@@ -109,20 +109,21 @@ impl Server {
         Ok(line.trim().trim_end_matches(" kB").trim().parse::<u64>()? * 1024)
     }
 
-    /// Waits until log, flush and compaction rest; returns how long ago they came to rest.
-    pub(crate) async fn wait_until_quiet(&self) -> Result<f64, Failure> {
+    /// Waits until log, flush and compaction have rested for `quiet`; returns when after the call the rest began, in seconds.
+    pub(crate) async fn wait_until_quiet(&self, quiet: Duration) -> Result<f64, Failure> {
         let start = Instant::now();
-        loop {
-            let (before, began) = (self.cpu_s()?, start.elapsed());
-            tokio::time::sleep(QUIET_WINDOW).await;
-            let used = self.cpu_s()? - before;
-            if used < QUIET_CPU_SHARE * QUIET_WINDOW.as_secs_f64() {
-                return Ok(began.as_secs_f64());
+        let mut rest_began = start;
+        while rest_began.elapsed() < quiet {
+            let before = self.cpu_s()?;
+            tokio::time::sleep(QUIET_STEP).await;
+            if self.cpu_s()? - before > QUIET_CPU_SHARE * QUIET_STEP.as_secs_f64() {
+                rest_began = Instant::now();
             }
             if start.elapsed() > QUIET_PATIENCE {
                 return Err(format!("the server is not quiet after {} s", QUIET_PATIENCE.as_secs()).into());
             }
         }
+        Ok((rest_began - start).as_secs_f64())
     }
 
     /// Asks the server to end and returns how long it took, in milliseconds.

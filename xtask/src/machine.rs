@@ -1,29 +1,27 @@
 //! What a fresh Debian machine lacks beside Rust and its linker.
 
-use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use crate::{Failure, process};
 
-/// Something a step needs: how to see that it is there, and the Debian package that brings it.
+/// Something a step needs: a command that succeeds where it is there, and the Debian package that brings it.
 pub(crate) struct Need {
-    /// A command on the path, or an absolute path.
-    probe: &'static str,
+    probe: &'static [&'static str],
     package: &'static str,
 }
 
 /// To build: zstd, ring and aws-lc compile C, jemalloc is built by make.
 pub(crate) const TO_BUILD: &[Need] = &[
     Need {
-        probe: "cc",
+        probe: &["cc", "--version"],
         package: "gcc",
     },
     Need {
-        probe: "g++",
+        probe: &["g++", "--version"],
         package: "g++",
     },
     Need {
-        probe: "make",
+        probe: &["make", "--version"],
         package: "make",
     },
 ];
@@ -31,11 +29,11 @@ pub(crate) const TO_BUILD: &[Need] = &[
 /// To bring in Python packages that read our tables.
 pub(crate) const TO_READ_TABLES: &[Need] = &[
     Need {
-        probe: "python3",
+        probe: &["python3", "--version"],
         package: "python3",
     },
     Need {
-        probe: "/usr/share/doc/python3-venv",
+        probe: &["python3", "-c", "import ensurepip, venv"],
         package: "python3-venv",
     },
 ];
@@ -53,12 +51,15 @@ pub(crate) fn provide(needs: &[Need]) -> Result<(), Failure> {
     process::run(as_root(&install))
 }
 
-fn is_there(probe: &str) -> bool {
-    if probe.starts_with('/') {
-        return Path::new(probe).exists();
-    }
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|folder| folder.join(probe).is_file())
+fn is_there(probe: &[&str]) -> bool {
+    let [program, arguments @ ..] = probe else { return false };
+    let quiet = Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    quiet.is_ok_and(|status| status.success())
 }
 
 fn as_root(words: &[&str]) -> Command {
@@ -77,8 +78,8 @@ mod tests {
 
     #[test]
     fn what_is_there_is_seen_and_what_is_not_is_missed() {
-        assert!(is_there("sh"));
-        assert!(is_there("/proc"));
-        assert!(!is_there("no-such-command-here"));
+        assert!(is_there(&["true"]));
+        assert!(!is_there(&["false"]));
+        assert!(!is_there(&["no-such-command-here"]));
     }
 }
