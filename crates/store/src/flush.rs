@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use spanflame_model::Timestamp;
 use tokio::sync::{mpsc, watch};
 
 use crate::Error;
@@ -31,6 +32,8 @@ const RETRY_MAX: Duration = Duration::from_secs(15);
 pub(crate) struct Progress {
     /// Every segment up to this one is in the tables.
     pub(crate) flushed: u64,
+    /// Everything that arrived until then is in the tables.
+    pub(crate) last: Timestamp,
     /// The last attempt, if it failed, and for which segment. It is repeated.
     pub(crate) failed: Option<(u64, Error)>,
 }
@@ -83,6 +86,7 @@ impl Flusher {
                     self.counters.flush_bytes.add(bytes);
                     self.progress.send_replace(Progress {
                         flushed: frozen.number,
+                        last: frozen.last,
                         failed: None,
                     });
                     return;

@@ -33,6 +33,7 @@ mod paths;
 mod reader;
 mod recognition;
 mod retention;
+mod rollup;
 mod rows;
 mod scan;
 mod schema;

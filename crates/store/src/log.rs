@@ -38,8 +38,8 @@ const TENANT: &str = "tenant";
 const DAY: &str = "day";
 /// Commits between two checkpoints; the log is cleaned up as often.
 const CHECKPOINT_COMMITS: u64 = 100;
-/// A key that the rollup's progress is committed under.
-const ROLLUP_APP: &str = "spanflame.rollup";
+/// The application id under which the end of the rollup is committed to the table `profiles`.
+pub(crate) const ROLLUP: &str = "spanflame.rollup";
 
 /// What a commit does to a table.
 #[derive(Clone, Debug, Default)]
@@ -262,11 +262,6 @@ impl TableLog {
             ..Remove::default()
         }
     }
-}
-
-/// The application id of the rollup.
-pub(crate) fn rollup_app() -> &'static str {
-    ROLLUP_APP
 }
 
 fn partition_values(file: &FileEntry) -> HashMap<String, Option<String>> {

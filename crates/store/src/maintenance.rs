@@ -1,4 +1,4 @@
-//! The background work on the tables: merge, drop, delete.
+//! The background work on the tables: roll up, merge, drop, delete.
 //!
 //! One thread of low priority does one thing at a time, so that ingest and questions go first and no two
 //! changes meet. Files that left a table are deleted when their grace period is over by the clock; the list
@@ -12,9 +12,10 @@ use futures::TryStreamExt;
 use object_store::ObjectStoreExt as _;
 use object_store::path::Path;
 use spanflame_model::Timestamp;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::committer::now;
+use crate::flush::Progress;
 use crate::lock::DirectoryLock;
 use crate::log::Change;
 use crate::reader::Reader;
@@ -24,7 +25,7 @@ use crate::schema::Table;
 use crate::stats::Counters;
 use crate::tables::Tables;
 use crate::version::FileEntry;
-use crate::{Error, StoreOptions, compaction};
+use crate::{Error, StoreOptions, compaction, rollup};
 
 /// How often to look for work.
 const TICK: Duration = Duration::from_secs(1);
@@ -49,6 +50,8 @@ pub(crate) struct Maintenance {
     pub(crate) recognition: Arc<Recognition>,
     /// Where to count.
     pub(crate) counters: Arc<Counters>,
+    /// How far flushing got.
+    pub(crate) progress: watch::Receiver<Progress>,
     /// Retention and grace.
     pub(crate) options: StoreOptions,
     /// Held until this is done.
@@ -83,7 +86,8 @@ impl Maintenance {
                 _ = tick.tick() => None,
             };
             let all = request.is_some();
-            let mut outcome = self.compact(&mut condemned, all).await;
+            let mut outcome = self.roll_up(all).await;
+            outcome = outcome.and(self.compact(&mut condemned, all).await);
             if all || ticks % RETENTION_TICKS == 0 {
                 outcome = outcome.and(self.expire(&mut condemned).await);
             }
@@ -99,6 +103,20 @@ impl Maintenance {
                 (None, Ok(())) => {}
             }
         }
+    }
+
+    /// Rolls up what is due.
+    async fn roll_up(&self, all: bool) -> Result<(), Error> {
+        let version = self.tables.version().get();
+        let flushed = self.progress.borrow().last;
+        if let Some(window) = rollup::due(&version, flushed, now(), all) {
+            let begin = Instant::now();
+            let bytes = rollup::roll(&self.tables, &self.reader, window).await?;
+            self.counters.rollups.add(1);
+            self.counters.rollup_time.add_time(begin.elapsed());
+            self.counters.rollup_bytes.add(bytes);
+        }
+        Ok(())
     }
 
     /// Merges what is due, until nothing is.

@@ -48,6 +48,12 @@ pub struct StoreStats {
     pub compaction_duration: Duration,
     /// Bytes of files that merges wrote.
     pub compaction_bytes: u64,
+    /// Windows of arrival rolled up.
+    pub rollups: u64,
+    /// Time spent in that.
+    pub rollup_duration: Duration,
+    /// Bytes of files that the rollup wrote.
+    pub rollup_bytes: u64,
     /// Files dropped because their time was over.
     pub expired_files: u64,
     /// Files dropped because the tables were too large.
@@ -125,6 +131,9 @@ pub(crate) struct Counters {
     pub(crate) compaction_failures: Counter,
     pub(crate) compaction_time: Counter,
     pub(crate) compaction_bytes: Counter,
+    pub(crate) rollups: Counter,
+    pub(crate) rollup_time: Counter,
+    pub(crate) rollup_bytes: Counter,
     pub(crate) expired: Counter,
     pub(crate) oversize: Counter,
     pub(crate) deleted: Counter,
@@ -152,6 +161,9 @@ impl Counters {
             compaction_failures: self.compaction_failures.get(),
             compaction_duration: self.compaction_time.time(),
             compaction_bytes: self.compaction_bytes.get(),
+            rollups: self.rollups.get(),
+            rollup_duration: self.rollup_time.time(),
+            rollup_bytes: self.rollup_bytes.get(),
             expired_files: self.expired.get(),
             oversize_files: self.oversize.get(),
             deleted_files: self.deleted.get(),

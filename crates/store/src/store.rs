@@ -112,7 +112,12 @@ impl Store {
             let _ = frozen.send(head);
         }
         let (decided, decided_view) = watch::channel(recovered.last);
-        let (progress, progress_view) = watch::channel(Progress { flushed, failed: None });
+        let (progress, progress_view) = watch::channel(Progress {
+            flushed,
+            // What is left to flush may have arrived before what is in files.
+            last: if flushed == last_frozen { recovered.last } else { Timestamp::ZERO },
+            failed: None,
+        });
         let committer = Committer {
             directory: wal.clone(),
             next: recovered.next,
@@ -144,6 +149,7 @@ impl Store {
             reader: Arc::clone(&reader),
             recognition: Arc::clone(&recovered.recognition),
             counters: Arc::clone(&counters),
+            progress: progress_view.clone(),
             options: options.clone(),
             _lock: Arc::clone(&lock),
         };

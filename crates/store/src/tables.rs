@@ -6,13 +6,13 @@ use arrow::array::RecordBatch;
 use bytes::Bytes;
 use futures::future::try_join_all;
 use object_store::ObjectStoreExt as _;
-use spanflame_model::Tenant;
+use spanflame_model::{Tenant, Timestamp};
 
 use crate::Error;
 use crate::current::SharedVersion;
 use crate::day::Day;
 use crate::file::{self, FileStats};
-use crate::log::{Change, TableLog};
+use crate::log::{Change, ROLLUP, TableLog};
 use crate::paths::{FileNames, Location};
 use crate::schema::Table;
 use crate::version::{FileEntry, Tier, Version};
@@ -42,11 +42,13 @@ impl Tables {
         let logs = try_join_all(Table::ALL.map(|table| TableLog::open(&location, table))).await?;
         let files = try_join_all(logs.iter().map(TableLog::files)).await?;
         let files = files.into_iter().flatten().map(Arc::new);
+        let rolled_up = logs[Table::Profiles as usize].progress(ROLLUP).await?;
+        let rollup_until = rolled_up.and_then(Timestamp::from_unix_nanos_signed);
         Ok(Tables {
             location,
             logs,
             names: FileNames::new(),
-            version: Arc::new(SharedVersion::new(Version::new(files, Vec::new(), None))),
+            version: Arc::new(SharedVersion::new(Version::new(files, Vec::new(), rollup_until))),
         })
     }
 

@@ -4,7 +4,7 @@
 //! acknowledged batch to its output. It is killed after a given number of them, or dies by itself at a named
 //! point (`SPANFLAME_CRASH_AT`). Then this process opens the directory and counts.
 
-#[expect(dead_code, reason = "shared by test files that each use a part")]
+#[allow(dead_code, reason = "shared by test files that each use a part")]
 mod workload;
 
 use std::collections::BTreeSet;

@@ -1,6 +1,6 @@
 //! Append, flush, reopen: what is acknowledged is there exactly once.
 
-#[expect(dead_code, reason = "shared by test files that each use a part")]
+#[allow(dead_code, reason = "shared by test files that each use a part")]
 mod workload;
 
 use std::path::Path;

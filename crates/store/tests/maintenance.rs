@@ -1,13 +1,14 @@
 //! Merging, dropping and deleting, with readers beside.
 
-#[expect(dead_code, reason = "shared by test files that each use a part")]
+#[allow(dead_code, reason = "shared by test files that each use a part")]
 mod workload;
 
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Duration;
 
-use spanflame_model::Tenant;
-use spanflame_store::{Store, StoreOptions};
+use spanflame_model::{Tenant, TimeRange};
+use spanflame_store::{RollupRow, RollupScan, Store, StoreOptions};
 use workload::{batch, count_by_seed, expect_exactly};
 
 fn options(data: &Path) -> StoreOptions {
@@ -117,6 +118,56 @@ async fn what_is_too_old_is_dropped_and_what_is_too_much_goes_oldest_first() {
     assert!(count_by_seed(&store, &tenant).await.is_empty());
     assert_eq!(store.stats().expired_files, 2, "its spans and its samples");
     store.close().await.expect("closed");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_rollup_holds_every_sample_before_its_end_once_with_the_name_of_its_span() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let tenant = Tenant::anonymous();
+    let store = filled(options(dir.path()), 2).await;
+    assert_eq!(store.snapshot().rollup_until(), None);
+    store.maintain().await.expect("maintained");
+    // 5 samples with the values 1 to 5 and 5 span names, two times, in the minute of the first second.
+    let minute = "1789999980000000000";
+    let twice = [1, 2, 3, 4, 5].map(|value| format!("{minute} GET /{} {} 2", value - 1, 2 * value));
+    assert_eq!(rollup(&store, &tenant).await, twice);
+    let until = store.snapshot().rollup_until().expect("rolled up");
+    assert!(until > store.snapshot().last_received().expect("there is data"));
+    store.maintain().await.expect("maintained");
+    store.close().await.expect("closed");
+    let store = Store::open(options(dir.path())).await.expect("opened again");
+    store.maintain().await.expect("maintained");
+    assert_eq!(store.snapshot().rollup_until(), Some(until));
+    assert_eq!(rollup(&store, &tenant).await, twice);
+    let mut late = batch(3, 1);
+    late.spans.clear();
+    store.append(&tenant, late).await.expect("appended");
+    store.flush().await.expect("flushed");
+    store.maintain().await.expect("maintained");
+    let mut more = twice.to_vec();
+    more.insert(0, format!("{minute} ? 1 1"));
+    assert_eq!(rollup(&store, &tenant).await, more, "a sample whose span never came");
+    store.close().await.expect("closed");
+}
+
+/// The rows of the rollup as `minute span sum count`, sorted by span; `?` is an unknown span.
+async fn rollup(store: &Store, tenant: &Tenant) -> Vec<String> {
+    let scan = RollupScan {
+        tenants: vec![tenant.clone()],
+        range: TimeRange::ALL,
+        services: None,
+    };
+    let mut rows = Vec::new();
+    let visit = |found: Vec<RollupRow>| {
+        rows.extend(found.iter().map(|row| {
+            let name = row.span_name.as_deref().unwrap_or("?");
+            format!("{} {name} {} {}", row.minute, row.sum, row.count)
+        }));
+        ControlFlow::Continue(())
+    };
+    store.snapshot().scan_rollup(&scan, visit).await.expect("scanned");
+    rows.sort();
+    rows
 }
 
 /// Adds pairs up.

@@ -1,6 +1,6 @@
 //! Tables on an object store: S3 on loopback, and one that fails.
 
-#[expect(dead_code, reason = "shared by test files that each use a part")]
+#[allow(dead_code, reason = "shared by test files that each use a part")]
 mod workload;
 
 use std::fmt;
