@@ -87,20 +87,28 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     let start = Instant::now();
     let mut stage = Stage::start(&binaries, options)?;
     println!("\nserving at {}, data in {}", stage.http(), stage.data().display());
-    let enough = if options.check { ENOUGH_TO_JUDGE } else { ENOUGH_TO_SHOW };
-    let records = watch_load(&mut stage, &enough)?;
     let ask = ask::Ask::new(&binaries, stage.http());
-    verdict::wait_for_samples(&ask, &records)?;
-    if options.check {
-        return verdict::judge(&ask, &records, stage.since_unix_nano());
+    let outcome = play(&mut stage, &ask, options.check, start);
+    if outcome.is_err() && process::check_interrupt().is_ok() {
+        stage.keep_logs();
     }
-    tour::show(&ask, &records, stage.since_unix_nano())?;
+    outcome
+}
+
+fn play(stage: &mut Stage, ask: &ask::Ask, check: bool, start: Instant) -> Result<(), Failure> {
+    let enough = if check { ENOUGH_TO_JUDGE } else { ENOUGH_TO_SHOW };
+    let records = watch_load(stage, &enough)?;
+    verdict::wait_for_samples(ask, &records)?;
+    if check {
+        return verdict::judge(ask, &records, stage.since_unix_nano());
+    }
+    tour::show(ask, &records, stage.since_unix_nano())?;
     println!(
         "\nshown {} s after the start; everything goes on until Ctrl-C\nserving at {}",
         start.elapsed().as_secs(),
         stage.http()
     );
-    stay(&mut stage)
+    stay(stage)
 }
 
 /// Builds the binaries and returns the folder that holds them.

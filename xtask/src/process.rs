@@ -65,10 +65,11 @@ pub(crate) struct Child {
 }
 
 impl Child {
-    /// Starts `command` with its output in the file `log`.
+    /// Starts `command` with its output in the file `log`, in a process group of its own: Ctrl-C reaches us alone, and we end
+    /// our children in order.
     pub(crate) fn start(name: &str, mut command: Command, log: &Path) -> Result<Child, Failure> {
         let file = std::fs::File::create(log)?;
-        command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
+        command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file).process_group(0);
         Child::spawn(name, command, Some(log.to_owned()))
     }
 

@@ -28,26 +28,28 @@ pub(super) struct Stage {
     since_unix_nano: u128,
 }
 
-/// A folder for logs and ready files that is emptied when the demo begins.
-struct Scratch(PathBuf);
+/// A folder of this run for logs and ready files, removed at the end unless they are worth reading.
+struct Scratch {
+    path: PathBuf,
+    keep: bool,
+}
 
 impl Scratch {
     fn new() -> Result<Scratch, Failure> {
         let path = workspace::target_dir()?.join(format!("demo-run-{}", std::process::id()));
         std::fs::create_dir_all(&path)?;
-        Ok(Scratch(path))
+        Ok(Scratch { path, keep: false })
     }
 
     fn file(&self, name: &str) -> PathBuf {
-        self.0.join(name)
+        self.path.join(name)
     }
 }
 
 impl Drop for Scratch {
-    /// Logs are kept if we fail by panic; else nobody asks for them any more.
     fn drop(&mut self) {
-        if !std::thread::panicking() {
-            let _ = std::fs::remove_dir_all(&self.0);
+        if !self.keep && !std::thread::panicking() {
+            let _ = std::fs::remove_dir_all(&self.path);
         }
     }
 }
@@ -105,6 +107,12 @@ impl Stage {
     pub(super) fn check_alive(&mut self) -> Result<(), Failure> {
         self.server.check_alive()?;
         self.services.iter_mut().chain(&mut self.load).try_for_each(Child::check_alive)
+    }
+
+    /// Leaves the logs of this run for whoever looks into its failure.
+    pub(super) fn keep_logs(&mut self) {
+        self.scratch.keep = true;
+        println!("logs are kept in {}", self.scratch.path.display());
     }
 
     /// The server's address.
