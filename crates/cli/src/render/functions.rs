@@ -34,12 +34,13 @@ pub(crate) struct Function {
 pub(crate) fn functions(profile: &Profile) -> Vec<Function> {
     let tree = &profile.tree;
     let own_samples = own_samples(profile);
+    let same = same_function(profile);
     let mut by_frame: HashMap<usize, Function> = HashMap::new();
     for (node, frame) in tree.frame.iter().copied().enumerate().skip(1) {
-        let function = by_frame.entry(frame).or_insert_with(|| nameless(profile, frame));
+        let function = by_frame.entry(same[frame]).or_insert_with(|| costless(profile, same[frame]));
         function.own = function.own.saturating_add(tree.own[node]);
         function.own_samples += own_samples[node];
-        if !is_recursion(profile, node) {
+        if !is_recursion(profile, &same, node) {
             function.total = function.total.saturating_add(tree.total[node]);
             function.total_samples += tree.samples[node];
         }
@@ -207,11 +208,25 @@ fn own_samples(profile: &Profile) -> Vec<u64> {
     own
 }
 
-fn is_recursion(profile: &Profile, node: usize) -> bool {
+/// For each frame the first one of the same function. Frames differ by module too, but a function of one
+/// source file that is linked into three services is one function to whoever reads the table.
+fn same_function(profile: &Profile) -> Vec<usize> {
+    let mut first = HashMap::new();
+    let mut same = Vec::with_capacity(profile.frames.len());
+    for (at, frame) in profile.frames.iter().enumerate() {
+        same.push(match &frame.file {
+            Some(file) => *first.entry((&frame.function, file)).or_insert(at),
+            None => at,
+        });
+    }
+    same
+}
+
+fn is_recursion(profile: &Profile, same: &[usize], node: usize) -> bool {
     let tree = &profile.tree;
     let mut at = tree.parent[node];
     while at != 0 {
-        if tree.frame[at] == tree.frame[node] {
+        if same[tree.frame[at]] == same[tree.frame[node]] {
             return true;
         }
         at = tree.parent[at];
@@ -219,7 +234,7 @@ fn is_recursion(profile: &Profile, node: usize) -> bool {
     false
 }
 
-fn nameless(profile: &Profile, frame: usize) -> Function {
+fn costless(profile: &Profile, frame: usize) -> Function {
     let names = &profile.frames[frame];
     let file = names.file.as_deref().unwrap_or_default();
     let place = match names.line {
@@ -260,6 +275,14 @@ pub(crate) mod tests {
             .map(|f| (f.name.as_str(), f.own, f.own_samples, f.total, f.total_samples))
             .collect();
         assert_eq!(rows, [("a", 25, 25, 35, 35), ("b", 10, 10, 30, 30), ("c", 1, 1, 1, 1)]);
+    }
+
+    #[test]
+    fn a_function_linked_into_two_services_is_one() {
+        let mut profile = profile();
+        profile.frames[3] = serde_json::from_str(r#"{"function": "a", "file": "a.rs", "line": 9}"#).expect("a frame");
+        let rows: Vec<_> = functions(&profile).iter().map(|f| (f.name.clone(), f.own, f.total)).collect();
+        assert_eq!(rows, [("a".to_owned(), 26, 36), ("b".to_owned(), 10, 30)]);
     }
 
     #[test]
