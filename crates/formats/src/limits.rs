@@ -24,14 +24,22 @@ pub struct Limits {
     pub name_bytes_max: usize,
     /// Samples of one profile; the ones after that are left out.
     pub samples_per_profile_max: usize,
-    /// Bytes that frames, stacks, samples and labels of one request may unfold into; samples after that are left out.
+    /// Bytes that one request may unfold into. Of profiles, samples after that are left out; traces that would take
+    /// more are refused.
     pub expanded_bytes_max: usize,
     /// Events of one span, and links of one span; the ones after that are left out.
     pub events_max: usize,
-    /// How deep arrays and maps may nest in an attribute value; a deeper value is left out.
+    /// How deep arrays and maps may nest in an attribute value; a deeper value is left out. Above
+    /// [`Limits::RECURSION_CEILING`] it changes nothing.
     pub recursion_max: usize,
     /// The latest time accepted, of spans, events and observations.
     pub time_max: Timestamp,
+}
+
+impl Limits {
+    /// The deepest nesting that any `recursion_max` allows. What reads values back from JSON stops at 128 levels,
+    /// of which a map takes two.
+    pub const RECURSION_CEILING: usize = 48;
 }
 
 impl Default for Limits {

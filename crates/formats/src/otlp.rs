@@ -4,6 +4,7 @@
 //! without a mark; JSON is read by an own mapping, since the generated one does not follow the protocol.
 
 mod attributes;
+mod expansion;
 mod json;
 pub mod profiles;
 pub mod traces;

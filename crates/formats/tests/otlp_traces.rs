@@ -152,6 +152,62 @@ fn limits_cut_and_count() {
 }
 
 #[test]
+fn requests_that_unfold_past_the_limit_are_refused_before_they_are_decoded() {
+    let limits = Limits {
+        expanded_bytes_max: 1 << 20,
+        ..Limits::default()
+    };
+    let spans = request(vec![wire::Span::default(); 10_000]).encode_to_vec();
+    let attributes = vec![KeyValue::default(); 20_000];
+    let attributes = request(vec![wire::Span { attributes, ..span() }]).encode_to_vec();
+    let few = request(vec![span(); 100]).encode_to_vec();
+    for (bytes, refused) in [(spans, true), (attributes, true), (few, false)] {
+        let kind = traces::decode_protobuf(&bytes, &limits).err().map(|error| error.kind());
+        assert_eq!(kind, refused.then_some(ErrorKind::TooLarge));
+        assert!(traces::decode_protobuf(&bytes, &Limits::default()).is_ok());
+    }
+    let json = |spans: usize| {
+        let spans = vec!["{}"; spans].join(",");
+        format!(r#"{{"resourceSpans":[{{"scopeSpans":[{{"spans":[{spans}]}}]}}]}}"#)
+    };
+    let error = traces::decode_json(json(10_000).as_bytes(), &limits).expect_err("too large");
+    assert_eq!(error.kind(), ErrorKind::TooLarge);
+    assert!(traces::decode_json(json(1_000).as_bytes(), &limits).is_ok());
+}
+
+#[test]
+fn no_setting_lets_values_nest_deeper_than_the_store_takes() {
+    let limits = Limits {
+        recursion_max: usize::MAX,
+        ..Limits::default()
+    };
+    let nested = |levels: usize| {
+        let text = any_value::Value::StringValue("x".to_owned());
+        (0..levels).fold(text, |value, _| {
+            any_value::Value::ArrayValue(ArrayValue {
+                values: vec![AnyValue { value: Some(value) }],
+            })
+        })
+    };
+    for (levels, too_deep) in [(Limits::RECURSION_CEILING, 0), (Limits::RECURSION_CEILING + 1, 1)] {
+        let attribute = KeyValue {
+            key: "deep".to_owned(),
+            value: Some(AnyValue {
+                value: Some(nested(levels)),
+            }),
+            key_strindex: 0,
+        };
+        let attributes = vec![attribute];
+        let decoded = traces::from_message(request(vec![wire::Span { attributes, ..span() }]), &limits);
+        assert_eq!(
+            decoded.rejects.count_of(Subject::Detail, Reason::NestedTooDeep),
+            too_deep,
+            "{levels}"
+        );
+    }
+}
+
+#[test]
 fn what_is_written_is_what_was_read() {
     let first = decode_json(&fixture("example/otlp-trace.json")).batch;
     let second = traces::from_message(traces::encode(&first.spans), &Limits::default());

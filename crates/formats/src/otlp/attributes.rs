@@ -63,9 +63,10 @@ impl AttributeReader<'_> {
 
     /// One value; `None` if it is null, nested too deep, or refers to a string that is not there.
     pub(super) fn value(&self, value: AnyValue, depth: usize, rejects: &mut Rejects) -> Option<Value> {
-        if depth > self.limits.recursion_max {
+        let depth_max = self.limits.recursion_max.min(Limits::RECURSION_CEILING);
+        if depth > depth_max {
             rejects.add(Subject::Detail, Reason::NestedTooDeep, || {
-                format!("an attribute value nests deeper than {}", self.limits.recursion_max)
+                format!("an attribute value nests deeper than {depth_max}")
             });
             return None;
         }

@@ -8,13 +8,14 @@ use prost::Message;
 use spanflame_model::{Resource, Scope, Span, SpanEvent, SpanId, SpanKind, SpanLink, StatusCode, Timestamp, TraceId};
 
 use super::attributes::{AttributeReader, key_values, no_strings, wire_resource, wire_scope};
-use super::json;
+use super::{expansion, json};
 use crate::rejects::cut;
 use crate::{Decoded, Error, Limits, Reason, Rejects, Subject};
 
 /// Reads a request in protobuf.
 pub fn decode_protobuf(bytes: &[u8], limits: &Limits) -> Result<Decoded, Error> {
     check_size(bytes, limits)?;
+    expansion::check_protobuf(bytes, limits)?;
     let request = ExportTraceServiceRequest::decode(bytes).map_err(|e| Error::malformed("OTLP trace request", e))?;
     Ok(from_message(request, limits))
 }
@@ -22,6 +23,7 @@ pub fn decode_protobuf(bytes: &[u8], limits: &Limits) -> Result<Decoded, Error> 
 /// Reads a request in JSON.
 pub fn decode_json(bytes: &[u8], limits: &Limits) -> Result<Decoded, Error> {
     check_size(bytes, limits)?;
+    expansion::check_json(bytes, limits)?;
     let request = json::trace_request(bytes).map_err(|e| Error::malformed("OTLP/JSON trace request", e))?;
     Ok(from_message(request, limits))
 }
