@@ -3,6 +3,7 @@
 //! Bloom filters and row-group bounds leave the files and row groups that may hold an id, the page index
 //! leaves the pages, and only these are read. Files are read at the same time, a bounded number of them.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use arrow::array::{BinaryArray, BooleanArray, StringArray};
@@ -68,9 +69,10 @@ impl Lookup {
     /// Rows whose binary `column` holds one of `ids`.
     pub(crate) fn ids(table: Table, name: &'static str, ids: Vec<Vec<u8>>) -> Lookup {
         let wanted = Wanted::ids(ids.iter().map(Vec::as_slice));
+        let ids: HashSet<Vec<u8>> = ids.into_iter().collect();
         Lookup::new(table, name, wanted, move |rows| {
             let known: &BinaryArray = column(rows, name)?;
-            let is_wanted = |id: Option<&[u8]>| Some(id.is_some_and(|id| ids.iter().any(|wanted| wanted == id)));
+            let is_wanted = |id: Option<&[u8]>| Some(id.is_some_and(|id| ids.contains(id)));
             Ok(known.iter().map(is_wanted).collect())
         })
     }

@@ -17,7 +17,7 @@ use arrow::record_batch::RecordBatch;
 use spanflame_model::{Batch, Fingerprint, Timestamp};
 
 pub(crate) use column::{Unreadable, column, numbers};
-pub(crate) use json::{attribute_texts, resource_attribute};
+pub(crate) use json::{WantedText, resource_attribute};
 pub(crate) use rollup::{RollupDecoder, encode_rollup};
 pub(crate) use samples::SampleDecoder;
 pub(crate) use spans::SpanDecoder;

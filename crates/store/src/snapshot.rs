@@ -81,11 +81,11 @@ pub enum SpanCondition {
     DurationMin(u64),
     /// The duration is at most this many nanoseconds.
     DurationMax(u64),
-    /// An attribute of the span equals.
+    /// An attribute of the span equals, or is a list. Numbers are equal across integers and doubles.
     SpanAttribute(String, Value),
-    /// An attribute of the resource equals.
+    /// An attribute of the resource likewise.
     ResourceAttribute(String, Value),
-    /// An attribute of the span or of the resource equals.
+    /// An attribute of the span or of the resource likewise.
     AnyAttribute(String, Value),
 }
 

@@ -1,9 +1,9 @@
 //! What a store may prune by, and what it has to fetch.
 //!
-//! Only conditions that every matching span meets: the terms of the outermost "and". Attributes are not among
-//! them, because the store compares whole values: a list that holds `"red"` matches `.tags = "red"`, and 5
-//! equals 5.0.
+//! Only conditions that every matching span meets: the terms of the outermost "and". Of attributes the store
+//! answers with more than is equal (lists, text that reads like the number), so every span is tested here again.
 
+use spanflame_model::Value;
 use spanflame_store::{SpanCondition, SpanFields};
 
 use super::ast::{Comparator, Comparison, Expr, Field, Intrinsic, Literal};
@@ -63,11 +63,27 @@ fn condition(field: &Field, operator: Comparator, literal: &Literal) -> Option<S
         return None;
     }
     match (field, literal) {
+        (Field::Span(name), _) => Some(SpanCondition::SpanAttribute(name.clone(), value(literal)?)),
         (Field::Intrinsic(Intrinsic::Name), Literal::Str(text)) => Some(SpanCondition::Name(text.clone())),
         (Field::Intrinsic(Intrinsic::Status), Literal::Status(status)) => Some(SpanCondition::Status(*status)),
         (Field::Intrinsic(Intrinsic::Kind), Literal::Kind(kind)) => Some(SpanCondition::Kind(*kind)),
         (Field::Resource(name), Literal::Str(text)) if name == "service.name" => Some(SpanCondition::Service(text.clone())),
+        // Where it is not sent, the service has a name that is in no attribute.
+        (Field::Resource(name) | Field::Any(name), _) if name == "service.name" => None,
+        (Field::Resource(name), _) => Some(SpanCondition::ResourceAttribute(name.clone(), value(literal)?)),
+        (Field::Any(name), _) => Some(SpanCondition::AnyAttribute(name.clone(), value(literal)?)),
         _ => None,
+    }
+}
+
+/// The attribute value that equals a literal.
+fn value(literal: &Literal) -> Option<Value> {
+    match literal {
+        Literal::Int(number) | Literal::Duration(number) => Some(Value::Int(*number)),
+        Literal::Float(number) => Some(Value::Double(*number)),
+        Literal::Str(text) => Some(Value::Str(text.clone())),
+        Literal::Bool(value) => Some(Value::Bool(*value)),
+        Literal::Nil | Literal::Status(_) | Literal::Kind(_) => None,
     }
 }
 

@@ -244,9 +244,19 @@ fn conditions_are_what_every_match_meets() {
         SpanCondition::Service("cart".to_owned()),
         SpanCondition::DurationMin(100_000_000),
         SpanCondition::Status(StatusCode::Error),
+        SpanCondition::AnyAttribute("http.status_code".to_owned(), Value::Int(5)),
+        SpanCondition::SpanAttribute("x".to_owned(), Value::from("y")),
         SpanCondition::DurationMax(2),
     ];
     assert_eq!(conditions, expected);
+    for query in [
+        r#"{ .service.name = "a" }"#,
+        "{ span.x = nil }",
+        r#"{ span.x != "y" }"#,
+        "{ !(span.x = 1) }",
+    ] {
+        assert_eq!(Query::parse(query).expect("parses").conditions(), [], "{query}");
+    }
 }
 
 #[test]

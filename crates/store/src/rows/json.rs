@@ -248,16 +248,31 @@ pub(super) fn attribute_value(text: &str, letter: u8) -> Option<Value> {
     }
 }
 
-/// Every text under which the map column may hold a value that a condition asks for: numbers compare across
-/// integers and doubles, and text that reads the same is left to the caller to tell apart.
-pub(crate) fn attribute_texts(value: &Value) -> Vec<String> {
-    let mut texts: Vec<String> = attribute_text(value).map(|(text, _)| text.into_owned()).into_iter().collect();
-    match value {
-        Value::Int(number) => texts.push(format!("{:?}", *number as f64)),
-        Value::Double(number) if number.fract() == 0.0 && number.abs() < 9e15 => texts.push(format!("{number:.0}")),
-        _ => {}
+/// Which texts of the map column may be the value that a condition asks for. Numbers compare across integers
+/// and doubles, and a list may hold the value; text that reads the same is left to the caller to tell apart.
+pub(crate) struct WantedText {
+    text: String,
+    number: Option<f64>,
+}
+
+impl WantedText {
+    /// Texts that may be `value`.
+    pub(crate) fn of(value: &Value) -> WantedText {
+        WantedText {
+            // A value that has no text is in no row.
+            text: attribute_text(value).map(|(text, _)| text.into_owned()).unwrap_or_default(),
+            number: match value {
+                Value::Int(number) => Some(*number as f64),
+                Value::Double(number) => Some(*number),
+                _ => None,
+            },
+        }
     }
-    texts
+
+    /// Whether a value with this text may be it.
+    pub(crate) fn may_be(&self, text: &str) -> bool {
+        text == self.text || text.starts_with('[') || self.number.is_some_and(|number| text.parse() == Ok(number))
+    }
 }
 
 /// The text of one attribute of a resource in JSON, as the map column of a span would hold it.

@@ -10,7 +10,7 @@ use spanflame_model::{Tenant, Value};
 use super::{Decoder, Scan, Stage, lists_service, overlaps};
 use crate::file::FileStats;
 use crate::reader::OpenFile;
-use crate::rows::{SpanDecoder, Unreadable, attribute_texts, column, resource_attribute};
+use crate::rows::{SpanDecoder, Unreadable, WantedText, column, resource_attribute};
 use crate::schema::{self, Table, span};
 use crate::{SpanCondition, SpanScan, StoredSpan};
 
@@ -173,9 +173,9 @@ fn attribute_stage(of_span: Option<RowTest>, of_resource: Option<RowTest>) -> St
     })
 }
 
-/// Spans that have an attribute with one of the texts under which the value may be stored.
+/// Spans that have an attribute whose text may be the value.
 fn span_attribute(key: &str, value: &Value) -> RowTest {
-    let (key, texts) = (key.to_owned(), attribute_texts(value));
+    let (key, wanted) = (key.to_owned(), WantedText::of(value));
     Box::new(move |rows| {
         let map: &MapArray = column(rows, span::ATTRIBUTES)?;
         let strings = |array: &dyn Array| array.as_any().downcast_ref::<StringArray>().cloned();
@@ -183,7 +183,7 @@ fn span_attribute(key: &str, value: &Value) -> RowTest {
             return Err(Unreadable::new("attributes are no map of text to text"));
         };
         let offsets = map.value_offsets();
-        let is_wanted = |entry: usize| keys.value(entry) == key && texts.iter().any(|text| values.value(entry) == text);
+        let is_wanted = |entry: usize| keys.value(entry) == key && wanted.may_be(values.value(entry));
         let passes = |row: usize| (offsets[row] as usize..offsets[row + 1] as usize).any(is_wanted);
         Ok(BooleanBuffer::collect_bool(map.len(), passes))
     })
@@ -191,7 +191,7 @@ fn span_attribute(key: &str, value: &Value) -> RowTest {
 
 /// Spans whose resource has the attribute; a resource is parsed once.
 fn memoized_resource(key: &str, value: &Value) -> RowTest {
-    let (key, texts) = (key.to_owned(), attribute_texts(value));
+    let (key, wanted) = (key.to_owned(), WantedText::of(value));
     let mut known: HashMap<Box<str>, bool> = HashMap::new();
     Box::new(move |rows| {
         let resources: &StringArray = column(rows, span::RESOURCE)?;
@@ -201,7 +201,7 @@ fn memoized_resource(key: &str, value: &Value) -> RowTest {
                 Some(passes) => *passes,
                 None => {
                     let text = resource_attribute(json, &key)?;
-                    let passes = text.is_some_and(|text| texts.contains(&text));
+                    let passes = text.is_some_and(|text| wanted.may_be(&text));
                     known.insert(json.into(), passes);
                     passes
                 }

@@ -174,10 +174,19 @@ async fn samples_without_trace_are_found_by_span_near_in_time() {
     }
 }
 
+/// What a condition on an attribute lets through: equal values, numbers of either kind, and any list.
+fn may_equal(found: Option<&Value>, wanted: &Value) -> bool {
+    match (found, wanted) {
+        (Some(Value::Array(_)), _) => true,
+        (Some(Value::Int(int)), Value::Double(double)) | (Some(Value::Double(double)), Value::Int(int)) => *int as f64 == *double,
+        (found, wanted) => found == Some(wanted),
+    }
+}
+
 #[tokio::test]
 async fn scans_of_spans_equal_a_plain_search() {
     let world = world(4, BATCHES).await;
-    let conditions: [Vec<SpanCondition>; 9] = [
+    let conditions: [Vec<SpanCondition>; 10] = [
         vec![],
         vec![SpanCondition::Service("svc-1".to_owned())],
         vec![SpanCondition::Name("operation-2".to_owned()), SpanCondition::Kind(SpanKind::Server)],
@@ -186,6 +195,7 @@ async fn scans_of_spans_equal_a_plain_search() {
         vec![SpanCondition::SpanAttribute("key-3".to_owned(), Value::from("cart"))],
         vec![SpanCondition::ResourceAttribute("service.name".to_owned(), Value::from("svc-2"))],
         vec![SpanCondition::AnyAttribute("key-1".to_owned(), Value::Double(3.0))],
+        vec![SpanCondition::SpanAttribute("key-2".to_owned(), Value::Int(3))],
         vec![SpanCondition::Service("nobody".to_owned())],
     ];
     let meets = |span: &Span, condition: &SpanCondition| match condition {
@@ -195,10 +205,10 @@ async fn scans_of_spans_equal_a_plain_search() {
         SpanCondition::Status(status) => span.status == *status,
         SpanCondition::DurationMin(min) => span.duration_ns >= *min,
         SpanCondition::DurationMax(max) => span.duration_ns <= *max,
-        SpanCondition::SpanAttribute(key, value) => span.attributes.get(key) == Some(value),
-        SpanCondition::ResourceAttribute(key, value) => span.resource.attributes().get(key) == Some(value),
+        SpanCondition::SpanAttribute(key, value) => may_equal(span.attributes.get(key), value),
+        SpanCondition::ResourceAttribute(key, value) => may_equal(span.resource.attributes().get(key), value),
         SpanCondition::AnyAttribute(key, value) => {
-            span.attributes.get(key) == Some(value) || span.resource.attributes().get(key) == Some(value)
+            may_equal(span.attributes.get(key), value) || may_equal(span.resource.attributes().get(key), value)
         }
     };
     let mut nonempty = 0;
