@@ -274,7 +274,8 @@ impl Committer {
             Err(error) => {
                 tracing::error!(%error, appends = group.len(), "write-ahead log failed");
                 // Nobody knows what of the group is on the medium, so the segment takes no more. What it
-                // holds of this group, if anything, is no longer needed once its head is flushed.
+                // holds of this group, if anything, is no longer needed once its head is flushed. If it is
+                // replayed before that, what was sent again and acknowledged wins.
                 self.rotate(open);
                 for commit in &group {
                     self.recognition.release(&commit.record.fingerprints);

@@ -107,12 +107,6 @@ impl Recognition {
         }
     }
 
-    /// Takes over what a replayed segment held.
-    pub(crate) fn restore(&self, fingerprints: &[Fingerprint], received: Timestamp) {
-        let mut state = self.state.lock();
-        state.recent.extend(fingerprints.iter().map(|f| (f.0, received)));
-    }
-
     /// Writes down what a segment held before it is deleted. `last` is its latest arrival.
     pub(crate) fn settle(&self, segment: u64, fingerprints: &[Fingerprint], last: Timestamp) -> Result<(), Error> {
         if fingerprints.is_empty() {

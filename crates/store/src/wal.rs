@@ -11,7 +11,8 @@
 //!          table_count:u16, then per table index:u16 meta_len:u32 data_len:u64 meta data (Arrow IPC message)
 //! ```
 //!
-//! Numbers are little-endian. The marker in front of a record lets a reader find the next one behind damage.
+//! Numbers are little-endian. The fingerprints are those of the spans, in the order of their rows, then those
+//! of the profiles. The marker in front of a record lets a reader find the next one behind damage.
 //! Nothing here knows what the rows mean, and nothing here runs a thread: see `committer.rs`.
 
 mod record;

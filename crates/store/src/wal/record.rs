@@ -19,7 +19,7 @@ pub(crate) struct Record {
     pub(crate) received: Timestamp,
     /// Whose it is.
     pub(crate) tenant: Tenant,
-    /// Identities of its spans and profiles.
+    /// Identities of its spans, one for each row of `spans` and in their order, then of its profiles.
     pub(crate) fingerprints: Vec<Fingerprint>,
     /// Its rows: index into the segment's tables, and a batch of that table's schema.
     pub(crate) batches: Vec<(usize, RecordBatch)>,
