@@ -26,7 +26,7 @@ pub struct Service {
     pub duration: Option<Quantiles>,
     /// Observations of its CPU profiles in the range.
     pub samples: u64,
-    /// Those of them that name a span or a trace.
+    /// Those of them that name a span or a trace and are still kept.
     pub linked_samples: u64,
     /// CPU time in nanoseconds.
     pub cpu_ns: i64,

@@ -25,6 +25,15 @@ impl Coverage {
         self.0.insert(start, end);
     }
 
+    /// Adds everything that another one covers.
+    pub(crate) fn extend(&mut self, other: &Coverage) {
+        other
+            .0
+            .iter()
+            .filter_map(|(start, end)| TimeRange::new(*start, *end))
+            .for_each(|range| self.add(range));
+    }
+
     /// How much of `within` is covered, in nanoseconds.
     pub(crate) fn covered_ns(&self, within: TimeRange) -> u64 {
         let covered = |(start, end): (&Timestamp, &Timestamp)| TimeRange::new(*start, *end)?.overlap(within);

@@ -1,6 +1,7 @@
 //! Fetches what a question needs from a snapshot, and hands it to the function that answers.
 
 mod catalog;
+mod expired;
 mod fetch;
 mod profile;
 mod search;

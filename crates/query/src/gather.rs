@@ -12,6 +12,7 @@ use spanflame_model::{Fingerprint, Hasher, ProfileInfo, ProfileType, StackId, Te
 use spanflame_store::StoredSample;
 
 use crate::coverage::Coverage;
+use crate::expired::Rest;
 use crate::measure::{FRACTION_BITS, Measure, Reading, Recent, TypeSelector};
 use crate::trace::SpanProfile;
 use crate::tree::StackTotal;
@@ -101,6 +102,21 @@ impl Gather {
         reading.samples
     }
 
+    /// Adds what the rollup knows of samples that are no longer kept; a flow, never a gauge.
+    pub(crate) fn add_rest(&mut self, rest: &Rest<'_>) {
+        let series = self.series.entry(0).or_default();
+        let stacks = series.stacks.len();
+        series.stacks.entry(rest.stack).or_default().add(Reading {
+            value: rest.value.saturating_mul(1 << FRACTION_BITS),
+            samples: rest.samples,
+            prorated: false,
+        });
+        self.stack_count += series.stacks.len() - stacks;
+        self.facts.samples += rest.samples;
+        self.facts.profile_type.get_or_insert_with(|| rest.profile_type.clone());
+        self.facts.note_period(rest.info);
+    }
+
     /// How many observations of the wanted type a sample stands for, without adding it.
     pub(crate) fn observe(&mut self, stored: &StoredSample) -> u64 {
         let (measure, _) = Recent::default().measure(&self.selector, &stored.info);
@@ -143,9 +159,7 @@ impl Gather {
         if let Some(measure) = measure.as_ref().filter(|_| is_new) {
             self.facts.profile_type.get_or_insert_with(|| measure.profile_type.clone());
             self.facts.coverage.add(info.range());
-            if info.period_type.is_nanoseconds() && info.period > 0 {
-                self.facts.period_ns = self.facts.period_ns.max(u64::try_from(info.period).ok());
-            }
+            self.facts.note_period(info);
         }
         measure
     }
@@ -158,6 +172,14 @@ impl Gather {
                     self.facts.other_types.push(measure.profile_type);
                 }
             }
+        }
+    }
+}
+
+impl Facts {
+    fn note_period(&mut self, info: &ProfileInfo) {
+        if info.period_type.is_nanoseconds() && info.period > 0 {
+            self.period_ns = self.period_ns.max(u64::try_from(info.period).ok());
         }
     }
 }

@@ -8,6 +8,7 @@ mod catalog;
 mod coverage;
 mod engine;
 mod error;
+mod expired;
 mod gather;
 mod links;
 mod measure;

@@ -7,7 +7,7 @@
 use std::str::FromStr;
 use std::sync::Arc;
 
-use spanflame_model::{ProfileInfo, ProfileType, Sample, TimeRange};
+use spanflame_model::{ProfileInfo, ProfileType, Sample, TimeRange, ValueType};
 
 use crate::Error;
 
@@ -248,12 +248,8 @@ fn observations(info: &ProfileInfo, sample: &Sample, part: Part) -> u64 {
     if sample.times.len() > 1 || sample.values.is_empty() {
         return part.times_inside.max(1);
     }
-    let counted = info
-        .types
-        .iter()
-        .position(|t| t.unit == "count" && COUNT_KINDS.contains(&t.kind.as_str()));
     let value_at = |index: usize| sample.values.get(index).copied().unwrap_or(0);
-    let number = match counted {
+    let number = match counted(info) {
         Some(index) => value_at(index),
         None => match (info.types.first(), info.period) {
             (Some(first), period) if first.is_nanoseconds() && info.period_type.is_nanoseconds() && period > 0 => {
@@ -265,6 +261,12 @@ fn observations(info: &ProfileInfo, sample: &Sample, part: Part) -> u64 {
     u64::try_from(number).unwrap_or(1).max(1)
 }
 
+/// Which of a profile's types says how often the profiler looked.
+pub(crate) fn counted(info: &ProfileInfo) -> Option<usize> {
+    let is_count = |t: &ValueType| t.unit == "count" && COUNT_KINDS.contains(&t.kind.as_str());
+    info.types.iter().position(is_count)
+}
+
 /// Kinds whose count is the number of times the profiler looked.
 const COUNT_KINDS: [&str; 6] = ["samples", "sample", "itimer", "perf_events", "cpu", "wall"];
 
@@ -272,7 +274,7 @@ const COUNT_KINDS: [&str; 6] = ["samples", "sample", "itimer", "perf_events", "c
 mod tests {
     use std::sync::Arc;
 
-    use spanflame_model::{Attributes, Resource, StackId, Timestamp, ValueType};
+    use spanflame_model::{Attributes, Resource, StackId, Timestamp};
 
     use super::*;
 

@@ -35,6 +35,8 @@ pub enum ReasonCode {
     ClockSkew,
     /// Samples of that age are no longer kept.
     Expired,
+    /// A part of the answer comes from sums by minute, because its samples are no longer kept.
+    WholeMinutes,
     /// Samples name the span, the span itself was not received.
     SpanNotReceived,
     /// The client labels the local root only: the samples are there.
@@ -59,6 +61,7 @@ impl ReasonCode {
             ReasonCode::NotYetArrived => "not_yet_arrived",
             ReasonCode::ClockSkew => "clock_skew",
             ReasonCode::Expired => "expired",
+            ReasonCode::WholeMinutes => "whole_minutes",
             ReasonCode::SpanNotReceived => "span_not_received",
             ReasonCode::HeldByLocalRoot => "held_by_local_root",
             ReasonCode::AmbiguousOnly => "ambiguous_only",

@@ -8,6 +8,7 @@ use spanflame_model::{Span, SpanId, TimeRange};
 use spanflame_store::StoredSample;
 
 use crate::Error;
+use crate::expired::Expired;
 use crate::gather::Gather;
 use crate::links::{Owner, Precision, TraceIndex, observed};
 use crate::measure::TypeSelector;
@@ -57,6 +58,24 @@ impl Draft {
             rows.add(stored);
         }
         samples
+    }
+
+    /// Counts what the rollup knows of samples that are no longer kept. Which spans they named is not known.
+    pub(crate) fn add_expired(&mut self, expired: &Expired) {
+        let mut samples = 0;
+        for rest in expired.rests() {
+            samples += rest.samples;
+            self.gather.add_rest(&rest);
+            self.evidence.precision.count(Precision::Window, rest.samples);
+        }
+        if samples > 0 {
+            self.gather.facts.coverage.extend(expired.coverage());
+            let text = format!(
+                "{samples} samples are no longer kept: they are answered from sums by minute, of every minute that overlaps the range"
+            );
+            let hint = "ask for whole minutes; keep samples longer for links and times within a minute";
+            self.evidence.reasons.push(Reason::new(ReasonCode::WholeMinutes, text, hint));
+        }
     }
 
     /// Copies what the samples told into the evidence.

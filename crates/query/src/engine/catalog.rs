@@ -11,6 +11,7 @@ use super::Engine;
 use super::fetch::check_tenants;
 use crate::Error;
 use crate::catalog::{CatalogRequest, Service, TypeInfo};
+use crate::expired::{Expired, Rest, Wanted};
 use crate::measure::{FRACTION_BITS, Measure, TypeSelector};
 use crate::selector::{SERVICE, SERVICE_ALIAS, label, label_text};
 use crate::stats::Durations;
@@ -36,7 +37,8 @@ impl Engine {
         })
         .await?;
         let mut recent: Option<(Arc<ProfileInfo>, Option<Measure>)> = None;
-        self.visit_profiles(request, |stored| {
+        let mut expired = self.expired_of(request, Some(TypeSelector::Cpu));
+        self.visit_profiles(request, &mut expired, |stored| {
             if !recent.as_ref().is_some_and(|(info, _)| Arc::ptr_eq(info, &stored.info)) {
                 recent = Some((stored.info.clone(), TypeSelector::Cpu.measure(&stored.info)));
             }
@@ -45,6 +47,9 @@ impl Engine {
             ControlFlow::Continue(())
         })
         .await?;
+        for rest in expired.iter().flat_map(Expired::rests) {
+            Counts::of(&mut counts, rest.info.resource.service()).add_rest(&rest);
+        }
         Ok(counts.into_iter().map(|(name, counts)| counts.finish(name)).collect())
     }
 
@@ -52,7 +57,8 @@ impl Engine {
     pub async fn profile_types(&self, request: &CatalogRequest) -> Result<Vec<TypeInfo>, Error> {
         let mut found: BTreeMap<ProfileType, (BTreeSet<String>, u64)> = BTreeMap::new();
         let mut recent: Option<(Arc<ProfileInfo>, Vec<Measure>)> = None;
-        self.visit_profiles(request, |stored| {
+        let mut expired = self.expired_of(request, None);
+        self.visit_profiles(request, &mut expired, |stored| {
             if !recent.as_ref().is_some_and(|(info, _)| Arc::ptr_eq(info, &stored.info)) {
                 recent = Some((stored.info.clone(), Measure::all(&stored.info)));
             }
@@ -70,6 +76,11 @@ impl Engine {
             ControlFlow::Continue(())
         })
         .await?;
+        for rest in expired.iter().flat_map(Expired::rests) {
+            let (services, samples) = found.entry(rest.profile_type).or_default();
+            services.insert(rest.info.resource.service().to_owned());
+            *samples += rest.samples;
+        }
         let info = |(profile_type, (services, samples)): (ProfileType, (BTreeSet<String>, u64))| TypeInfo {
             profile_type,
             services: services.into_iter().collect(),
@@ -107,23 +118,40 @@ impl Engine {
     async fn visit_infos(&self, request: &CatalogRequest, mut visit: impl FnMut(&ProfileInfo) -> bool + Send) -> Result<(), Error> {
         let mut seen = HashSet::new();
         let mut recent: Option<Arc<ProfileInfo>> = None;
-        self.visit_profiles(request, |stored| {
+        let mut expired = self.expired_of(request, None);
+        let mut wants_more = true;
+        self.visit_profiles(request, &mut expired, |stored| {
             let is_recent = recent.as_ref().is_some_and(|info| Arc::ptr_eq(info, &stored.info));
             if is_recent {
                 return ControlFlow::Continue(());
             }
             recent = Some(stored.info.clone());
-            match !seen.insert(stored.profile) || visit(&stored.info) {
+            wants_more = !seen.insert(stored.profile) || visit(&stored.info);
+            match wants_more {
                 true => ControlFlow::Continue(()),
                 false => ControlFlow::Break(()),
             }
         })
-        .await
+        .await?;
+        // An interrupted visit has shown only a part of what is kept: what is left then tells nothing.
+        let rests = expired.iter().filter(|_| wants_more).flat_map(Expired::rests);
+        rests.map(|rest| rest.info).take_while(|info| visit(info)).for_each(drop);
+        Ok(())
+    }
+
+    /// What there was of samples that are no longer kept, stacks as one.
+    fn expired_of(&self, request: &CatalogRequest, profile_type: Option<TypeSelector>) -> Option<Expired> {
+        let wanted = Wanted {
+            profile_type,
+            ..Wanted::default()
+        };
+        self.expired(wanted, request.range)
     }
 
     async fn visit_profiles(
         &self,
         request: &CatalogRequest,
+        expired: &mut Option<Expired>,
         visit: impl FnMut(&StoredSample) -> ControlFlow<()> + Send,
     ) -> Result<(), Error> {
         check_tenants(&request.tenants)?;
@@ -134,7 +162,7 @@ impl Engine {
             unlinked_only: false,
             received_before: None,
         };
-        self.visit_samples(&scan, visit).await
+        self.visit_samples_and_expired(&scan, expired, visit).await
     }
 }
 
@@ -173,6 +201,12 @@ impl Counts {
         self.service.samples += reading.samples;
         let is_linked = matches!(stored.sample.link, Link::One { .. });
         self.service.linked_samples += if is_linked { reading.samples } else { 0 };
+    }
+
+    /// Which of them named a span is no longer known.
+    fn add_rest(&mut self, rest: &Rest<'_>) {
+        self.cpu += rest.value.saturating_mul(1 << FRACTION_BITS);
+        self.service.samples += rest.samples;
     }
 
     fn finish(self, name: String) -> Service {

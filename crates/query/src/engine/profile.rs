@@ -7,6 +7,7 @@ use spanflame_store::{SampleScan, StoredSample};
 
 use super::Engine;
 use super::fetch::check_tenants;
+use crate::expired::Wanted;
 use crate::links::{Precision, TraceIndex};
 use crate::reasons::{AROUND_NS, Reason, ReasonCode, Surroundings, explain};
 use crate::scoped::{Draft, ScopedQuestion, skew_to_parent};
@@ -121,7 +122,17 @@ impl Engine {
         let scan = sample_scan(&request.tenants, range, selector.services());
         let mut draft = Draft::new(&request.profile_type, Some(range), request.rows);
         let mut selected = selector.remembering();
-        self.visit_samples(&scan, |stored| {
+        // A gauge is an average over profiles and an export holds what was sent: the rollup knows neither.
+        let can_be_summed = !request.profile_type.is_gauge() && !request.rows;
+        let wanted = Wanted {
+            profile_type: Some(request.profile_type.clone()),
+            labels: selector.clone(),
+            by_stack: true,
+        };
+        let older = self.expired(wanted, range);
+        let is_lost = older.is_some() && !can_be_summed && self.clock.retention_ns.is_some();
+        let mut expired = older.filter(|_| can_be_summed);
+        self.visit_samples_and_expired(&scan, &mut expired, |stored| {
             if selected.selects(&stored.info) {
                 draft.add(stored, claimed_precision(&stored.sample.link));
             }
@@ -131,9 +142,21 @@ impl Engine {
             }
         })
         .await?;
+        if let Some(expired) = &expired {
+            draft.add_expired(expired);
+        }
         draft.settle();
         if draft.gather.facts.samples == 0 {
             draft.evidence.reasons = nothing_selected(&draft);
+        }
+        if is_lost {
+            let text = "samples of a part of the range are no longer kept, and sums by minute hold neither averages nor labels and links";
+            let reason = Reason::new(
+                ReasonCode::Expired,
+                text,
+                "ask for a younger range, or for a flow in another format",
+            );
+            draft.evidence.reasons.insert(0, reason);
         }
         Ok(draft)
     }
