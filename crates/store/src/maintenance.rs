@@ -111,7 +111,9 @@ impl Maintenance {
         let flushed = self.progress.borrow().last;
         if let Some(window) = rollup::due(&version, flushed, now(), all) {
             let begin = Instant::now();
-            let bytes = rollup::roll(&self.tables, &self.reader, window).await?;
+            let bytes = rollup::roll(&self.tables, &self.reader, window).await.inspect_err(|_| {
+                self.counters.rollup_failures.add(1);
+            })?;
             self.counters.rollups.add(1);
             self.counters.rollup_time.add_time(begin.elapsed());
             self.counters.rollup_bytes.add(bytes);

@@ -50,7 +50,9 @@ pub struct StoreStats {
     pub compaction_bytes: u64,
     /// Windows of arrival rolled up.
     pub rollups: u64,
-    /// Time spent in that.
+    /// Attempts to roll up that failed; each is tried again.
+    pub rollup_failures: u64,
+    /// Time spent in rollups that were committed.
     pub rollup_duration: Duration,
     /// Bytes of files that the rollup wrote.
     pub rollup_bytes: u64,
@@ -132,6 +134,7 @@ pub(crate) struct Counters {
     pub(crate) compaction_time: Counter,
     pub(crate) compaction_bytes: Counter,
     pub(crate) rollups: Counter,
+    pub(crate) rollup_failures: Counter,
     pub(crate) rollup_time: Counter,
     pub(crate) rollup_bytes: Counter,
     pub(crate) expired: Counter,
@@ -162,6 +165,7 @@ impl Counters {
             compaction_duration: self.compaction_time.time(),
             compaction_bytes: self.compaction_bytes.get(),
             rollups: self.rollups.get(),
+            rollup_failures: self.rollup_failures.get(),
             rollup_duration: self.rollup_time.time(),
             rollup_bytes: self.rollup_bytes.get(),
             expired_files: self.expired.get(),

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
@@ -31,20 +32,26 @@ impl Collector for StoreCollector {
         let Some(store) = self.0.get() else {
             return Ok(());
         };
-        let stats = store.stats();
-        for (name, help, value) in counters(&stats) {
-            counter(&mut encoder, name, help, None, value)?;
-        }
-        for (name, help, value) in durations(&stats) {
-            counter(&mut encoder, name, help, Some(&Unit::Seconds), value)?;
-        }
-        for (name, help, value) in gauges(&stats) {
-            let metric = ConstGauge::new(value as i64);
-            let descriptor = encoder.encode_descriptor(name, help, None, metric.metric_type())?;
-            metric.encode(descriptor)?;
-        }
-        tables(&mut encoder, &stats.tables)
+        encode(&store.stats(), &mut encoder)
     }
+}
+
+fn encode(stats: &StoreStats, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+    for (name, help, value) in counters(stats) {
+        counter(encoder, name, help, None, value)?;
+    }
+    for (name, help, value) in bytes(stats) {
+        counter(encoder, name, help, Some(&Unit::Bytes), value)?;
+    }
+    for (name, help, value) in durations(stats) {
+        counter(encoder, name, help, Some(&Unit::Seconds), value.as_secs_f64())?;
+    }
+    for (name, help, value) in gauges(stats) {
+        let metric = ConstGauge::new(value as i64);
+        let descriptor = encoder.encode_descriptor(name, help, None, metric.metric_type())?;
+        metric.encode(descriptor)?;
+    }
+    tables(encoder, &stats.tables)
 }
 
 /// A number of a table.
@@ -53,7 +60,7 @@ type Column = fn(&TableStats) -> u64;
 /// Name, help and value.
 type Row<T> = (&'static str, &'static str, T);
 
-fn counters(stats: &StoreStats) -> [Row<u64>; 12] {
+fn counters(stats: &StoreStats) -> [Row<u64>; 18] {
     [
         ("wal_syncs", "Syncs of the write-ahead log", stats.wal_syncs),
         (
@@ -63,6 +70,18 @@ fn counters(stats: &StoreStats) -> [Row<u64>; 12] {
         ),
         ("appends", "Appends acknowledged", stats.appends),
         ("appends_busy", "Appends refused because memory was full", stats.appends_busy),
+        ("appended_spans", "Spans stored, the server's own included", stats.spans),
+        ("appended_samples", "Samples stored, the server's own included", stats.samples),
+        (
+            "appended_duplicate_spans",
+            "Spans that arrived before and are kept once",
+            stats.duplicate_spans,
+        ),
+        (
+            "appended_duplicate_profiles",
+            "Profiles that arrived before and are kept once",
+            stats.duplicate_profiles,
+        ),
         (
             "recognition_forgotten",
             "Fingerprints forgotten before their time",
@@ -80,6 +99,12 @@ fn counters(stats: &StoreStats) -> [Row<u64>; 12] {
             "Attempts to merge that failed and are repeated",
             stats.compaction_failures,
         ),
+        ("rollups", "Windows of arrival rolled up", stats.rollups),
+        (
+            "rollup_failures",
+            "Attempts to roll up that failed and are repeated",
+            stats.rollup_failures,
+        ),
         ("expired_files", "Files dropped because their time was over", stats.expired_files),
         (
             "oversize_files",
@@ -90,11 +115,20 @@ fn counters(stats: &StoreStats) -> [Row<u64>; 12] {
     ]
 }
 
-fn durations(stats: &StoreStats) -> [Row<f64>; 3] {
+fn bytes(stats: &StoreStats) -> [Row<u64>; 3] {
     [
-        ("wal_sync", "Time spent in syncs of the log", stats.wal_sync_duration.as_secs_f64()),
-        ("flush", "Time spent in flushes", stats.flush_duration.as_secs_f64()),
-        ("compaction", "Time spent in merges", stats.compaction_duration.as_secs_f64()),
+        ("flush", "Bytes of files written by flushes", stats.flush_bytes),
+        ("compaction", "Bytes of files written by merges", stats.compaction_bytes),
+        ("rollup", "Bytes of files written by the rollup", stats.rollup_bytes),
+    ]
+}
+
+fn durations(stats: &StoreStats) -> [Row<Duration>; 4] {
+    [
+        ("wal_sync", "Time spent in syncs of the log", stats.wal_sync_duration),
+        ("flush", "Time spent in flushes", stats.flush_duration),
+        ("compaction", "Time spent in merges", stats.compaction_duration),
+        ("rollup", "Time spent in rollups", stats.rollup_duration),
     ]
 }
 
@@ -136,4 +170,89 @@ fn tables(encoder: &mut DescriptorEncoder<'_>, tables: &[TableStats]) -> fmt::Re
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use prometheus_client::encoding::text;
+    use prometheus_client::registry::Registry;
+
+    use super::*;
+
+    #[derive(Debug)]
+    struct Fixed(StoreStats);
+
+    impl Collector for Fixed {
+        fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+            encode(&self.0, &mut encoder)
+        }
+    }
+
+    /// Every field gets a number of its own from `number`. No field is left to a default, so a new one does
+    /// not compile until it is here.
+    fn stats(mut number: impl FnMut() -> u64) -> StoreStats {
+        StoreStats {
+            wal_bytes: number(),
+            wal_syncs: number(),
+            wal_sync_duration: Duration::from_secs(number()),
+            wal_damaged_records: number(),
+            head_bytes: number(),
+            appends: number(),
+            appends_busy: number(),
+            spans: number(),
+            samples: number(),
+            duplicate_spans: number(),
+            duplicate_profiles: number(),
+            recognition_keys: number(),
+            recognition_forgotten: number(),
+            flushes: number(),
+            flush_failures: number(),
+            flush_duration: Duration::from_secs(number()),
+            flush_bytes: number(),
+            compactions: number(),
+            compaction_failures: number(),
+            compaction_duration: Duration::from_secs(number()),
+            compaction_bytes: number(),
+            rollups: number(),
+            rollup_failures: number(),
+            rollup_duration: Duration::from_secs(number()),
+            rollup_bytes: number(),
+            expired_files: number(),
+            oversize_files: number(),
+            deleted_files: number(),
+            tables: vec![TableStats {
+                table: "spans",
+                tier: "hours",
+                files: number(),
+                bytes: number(),
+                rows: number(),
+            }],
+        }
+    }
+
+    #[test]
+    fn every_number_of_the_store_is_exported_once() {
+        let mut given = Vec::new();
+        let stats = stats(|| {
+            given.push(1000 + given.len() as u64);
+            1000 + given.len() as u64 - 1
+        });
+        let mut registry = Registry::with_prefix("spanflame");
+        registry.register_collector(Box::new(Fixed(stats)));
+        let mut text = String::new();
+        text::encode(&mut text, &registry).expect("a string takes everything");
+        let lines = text.lines().filter(|line| !line.starts_with('#'));
+        let value = |line: &str| line.rsplit_once(' ').and_then(|(_, value)| value.parse::<f64>().ok());
+        let mut exported: Vec<u64> = lines.map(|line| value(line).expect("a number") as u64).collect();
+        exported.sort_unstable();
+        assert_eq!(exported, given, "{text}");
+        for line in [
+            "spanflame_rollup_seconds_total 1023.0",
+            "spanflame_rollup_bytes_total 1024",
+            "spanflame_wal_damaged_records_total 1003",
+            "spanflame_table_rows{table=\"spans\",tier=\"hours\"} 1030",
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line} is missing in\n{text}");
+        }
+    }
 }
