@@ -7,6 +7,9 @@ mod open;
 
 use std::sync::Arc;
 
+use arrow::compute::cast;
+use arrow::datatypes::{FieldRef, Schema};
+use arrow::error::ArrowError;
 use arrow::record_batch::RecordBatch;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
@@ -15,7 +18,7 @@ use moka::future::Cache;
 use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt};
 use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::{ArrowPredicate, RowFilter, RowSelection};
+use parquet::arrow::arrow_reader::{ArrowPredicate, ArrowReaderMetadata, RowFilter, RowSelection};
 use parquet::arrow::async_reader::ParquetRecordBatchStreamBuilder;
 use parquet::errors::ParquetError;
 
@@ -23,6 +26,7 @@ use open::StoredFile;
 pub(crate) use open::{OpenFile, Wanted};
 
 use crate::Error;
+use crate::schema::{Table, span};
 use crate::stacks::StackCache;
 use crate::version::FileEntry;
 
@@ -49,6 +53,9 @@ pub(crate) struct Part {
     /// Checked in order, each on what the ones before left over.
     pub(crate) predicates: Vec<Box<dyn ArrowPredicate>>,
 }
+
+/// Rows as they are read.
+pub(crate) type Batches = BoxStream<'static, Result<RecordBatch, Arc<ParquetError>>>;
 
 impl Reader {
     /// A reader of `store` with empty caches.
@@ -77,14 +84,24 @@ impl Reader {
     }
 
     /// The rows of a part of a file.
-    pub(crate) async fn read(
-        &self,
-        file: &FileEntry,
-        open: &OpenFile,
-        part: Part,
-    ) -> Result<BoxStream<'static, Result<RecordBatch, Arc<ParquetError>>>, Error> {
-        let schema = open.metadata.parquet_schema();
-        let mut builder = ParquetRecordBatchStreamBuilder::new_with_metadata(self.stored(file), open.metadata.clone())
+    pub(crate) async fn read(&self, file: &FileEntry, open: &OpenFile, part: Part) -> Result<Batches, Error> {
+        self.read_as(&open.metadata, file, part).await
+    }
+
+    /// Like [`Reader::read`], but predicates see attributes of spans as dictionary and views, which costs half
+    /// where few rows pass.
+    pub(crate) async fn read_by_attribute(&self, file: &FileEntry, open: &OpenFile, part: Part) -> Result<Batches, Error> {
+        let Some(views) = &open.attribute_views else {
+            return self.read(file, open, part).await;
+        };
+        let rows = self.read_as(views, file, part).await?;
+        let plain = rows.map(|rows| plain_attributes(rows?).map_err(|error| Arc::new(error.into())));
+        Ok(plain.boxed())
+    }
+
+    async fn read_as(&self, metadata: &ArrowReaderMetadata, file: &FileEntry, part: Part) -> Result<Batches, Error> {
+        let schema = metadata.parquet_schema();
+        let mut builder = ParquetRecordBatchStreamBuilder::new_with_metadata(self.stored(file), metadata.clone())
             .with_batch_size(BATCH_ROWS)
             .with_row_groups(part.row_groups);
         if let Some(columns) = part.columns {
@@ -153,4 +170,18 @@ impl Reader {
     fn stored(&self, file: &FileEntry) -> StoredFile {
         StoredFile::new(Arc::clone(&self.store), file)
     }
+}
+
+/// Rows with attributes in the table's own types.
+fn plain_attributes(rows: RecordBatch) -> Result<RecordBatch, ArrowError> {
+    let Some((position, _)) = rows.schema().column_with_name(span::ATTRIBUTES) else {
+        return Ok(rows);
+    };
+    let schema = Table::Spans.schema();
+    let field = schema.field(Table::Spans.column(span::ATTRIBUTES));
+    let mut columns = rows.columns().to_vec();
+    columns[position] = cast(&columns[position], field.data_type())?;
+    let mut fields: Vec<FieldRef> = rows.schema().fields().to_vec();
+    fields[position] = Arc::new(field.clone());
+    RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)
 }

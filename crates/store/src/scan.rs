@@ -51,6 +51,10 @@ pub(crate) trait Scan: Send + Sync + 'static {
     fn stages(&self) -> Vec<Stage>;
     /// The columns that decoding needs; `None` is all.
     fn columns(&self) -> Option<Vec<&'static str>>;
+    /// Whether a stage looks for an attribute of spans.
+    fn by_attribute(&self) -> bool {
+        false
+    }
     /// Decodes the rows of one tenant; keeps between calls what rows share.
     fn decoder(&self, tenant: &Tenant) -> Decoder<Self::Item>;
 }
@@ -188,7 +192,10 @@ async fn scan_file<S: Scan>(
         predicates: scan.stages().into_iter().map(|stage| predicate(stage, &open, file)).collect(),
     };
     let mut decode = scan.decoder(&file.tenant);
-    let mut batches = snapshot.reader.read(file, &open, part).await?;
+    let mut batches = match scan.by_attribute() {
+        true => snapshot.reader.read_by_attribute(file, &open, part).await?,
+        false => snapshot.reader.read(file, &open, part).await?,
+    };
     loop {
         let rows = match batches.try_next().await {
             Ok(Some(rows)) => rows,

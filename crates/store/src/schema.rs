@@ -148,6 +148,26 @@ pub(crate) fn map_entries() -> Fields {
     Fields::from(vec![text("key"), text("value")])
 }
 
+/// `spans` as a scan reads it that looks for an attribute: keys by dictionary, values where they lie, so that
+/// neither is copied for rows that do not match.
+pub(crate) fn spans_with_attribute_views() -> SchemaRef {
+    let key = DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8));
+    let fields = map_entries();
+    let entries = Fields::from(vec![
+        fields[0].as_ref().clone().with_data_type(key),
+        fields[1].as_ref().clone().with_data_type(DataType::Utf8View),
+    ]);
+    let viewed = |field: &Arc<Field>| match field.data_type() {
+        DataType::Map(entry, sorted) if field.name() == span::ATTRIBUTES => {
+            let entry = entry.as_ref().clone().with_data_type(DataType::Struct(entries.clone()));
+            Arc::new(field.as_ref().clone().with_data_type(DataType::Map(Arc::new(entry), *sorted)))
+        }
+        _ => Arc::clone(field),
+    };
+    let columns: Fields = Table::Spans.schema().fields().iter().map(viewed).collect();
+    Arc::new(Schema::new(columns))
+}
+
 fn columns(table: Table) -> Vec<Field> {
     match table {
         Table::Spans => span_columns(),

@@ -17,6 +17,7 @@ use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData, ParquetMetaDataR
 use parquet::file::page_index::column_index::ColumnIndexMetaData;
 use parquet::file::statistics::Statistics;
 
+use crate::schema::{self, Table};
 use crate::version::FileEntry;
 
 /// Read from the end of a file in one request; holds metadata and page index of most files.
@@ -25,6 +26,8 @@ const FOOTER_BYTES: usize = 128 << 10;
 /// What is known of a file once its footer was read.
 pub(crate) struct OpenFile {
     pub(crate) metadata: ArrowReaderMetadata,
+    /// The same, for reading attributes as views; only of spans.
+    pub(super) attribute_views: Option<ArrowReaderMetadata>,
     /// Position among the leaf columns, of columns that are no lists or maps.
     leaves: HashMap<String, usize>,
     /// By row group and leaf column.
@@ -50,7 +53,8 @@ impl OpenFile {
                 .load_and_finish(&mut stored, file.stats.size_bytes)
                 .await?,
         );
-        let metadata = ArrowReaderMetadata::try_new(metadata, options)?;
+        let parquet = metadata;
+        let metadata = ArrowReaderMetadata::try_new(Arc::clone(&parquet), options.clone())?;
         let expected = file.table.schema();
         if metadata.schema().fields() != expected.fields() {
             return Err(ParquetError::General(format!(
@@ -58,6 +62,13 @@ impl OpenFile {
                 file.table.name()
             )));
         }
+        let attribute_views = match file.table {
+            Table::Spans => {
+                let options = options.with_schema(schema::spans_with_attribute_views());
+                Some(ArrowReaderMetadata::try_new(parquet, options)?)
+            }
+            _ => None,
+        };
         let columns = metadata.parquet_schema().columns().iter().enumerate();
         let leaves = columns
             .filter(|(_, column)| column.path().parts().len() == 1)
@@ -66,6 +77,7 @@ impl OpenFile {
         let bloom_filters = load_bloom_filters(stored, &metadata).await?;
         Ok(Arc::new(OpenFile {
             metadata,
+            attribute_views,
             leaves,
             bloom_filters,
         }))

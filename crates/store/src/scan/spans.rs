@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 
-use arrow::array::{Array, BooleanArray, Int32Array, Int64Array, MapArray, StringArray};
+use arrow::array::{Array, ArrayAccessor, BooleanArray, DictionaryArray, Int32Array, Int64Array, MapArray, StringArray, StringViewArray};
 use arrow::buffer::BooleanBuffer;
+use arrow::datatypes::Int32Type;
 use arrow::record_batch::RecordBatch;
 use spanflame_model::{Tenant, Value};
 
@@ -75,6 +76,11 @@ impl Scan for SpanScan {
 
     fn columns(&self) -> Option<Vec<&'static str>> {
         Some(SpanDecoder::columns(self.fields))
+    }
+
+    fn by_attribute(&self) -> bool {
+        let of_span = |condition: &SpanCondition| matches!(condition, SpanCondition::SpanAttribute(..) | SpanCondition::AnyAttribute(..));
+        self.conditions.iter().any(of_span)
     }
 
     fn decoder(&self, tenant: &Tenant) -> Decoder<StoredSpan> {
@@ -173,20 +179,42 @@ fn attribute_stage(of_span: Option<RowTest>, of_resource: Option<RowTest>) -> St
     })
 }
 
-/// Spans that have an attribute whose text may be the value.
+/// Spans that have an attribute whose text may be the value. In the head keys and values are text, in files a
+/// dictionary and views.
 fn span_attribute(key: &str, value: &Value) -> RowTest {
     let (key, wanted) = (key.to_owned(), WantedText::of(value));
     Box::new(move |rows| {
         let map: &MapArray = column(rows, span::ATTRIBUTES)?;
-        let strings = |array: &dyn Array| array.as_any().downcast_ref::<StringArray>().cloned();
-        let (Some(keys), Some(values)) = (strings(map.keys()), strings(map.values())) else {
+        let (keys, values) = (map.keys().as_any(), map.values().as_any());
+        if let (Some(keys), Some(values)) = (keys.downcast_ref(), values.downcast_ref::<StringArray>()) {
+            let keys: &StringArray = keys;
+            return Ok(with_entry(map, values, |entry| keys.value(entry) == key, &wanted));
+        }
+        let (Some(keys), Some(values)) = (keys.downcast_ref(), values.downcast_ref::<StringViewArray>()) else {
             return Err(Unreadable::new("attributes are no map of text to text"));
         };
-        let offsets = map.value_offsets();
-        let is_wanted = |entry: usize| keys.value(entry) == key && wanted.may_be(values.value(entry));
-        let passes = |row: usize| (offsets[row] as usize..offsets[row + 1] as usize).any(is_wanted);
-        Ok(BooleanBuffer::collect_bool(map.len(), passes))
+        let keys: &DictionaryArray<Int32Type> = keys;
+        let words: &StringArray = keys
+            .values()
+            .as_any()
+            .downcast_ref()
+            .ok_or_else(|| Unreadable::new("keys are no text"))?;
+        let is_key: Vec<bool> = words.iter().map(|word| word == Some(&key)).collect();
+        let codes = keys.keys().values();
+        Ok(with_entry(map, values, |entry| is_key[codes[entry] as usize], &wanted))
     })
+}
+
+/// Rows of a map with an entry whose key and value are wanted.
+fn with_entry<'a>(
+    map: &MapArray,
+    values: impl ArrayAccessor<Item = &'a str>,
+    is_key: impl Fn(usize) -> bool,
+    wanted: &WantedText,
+) -> BooleanBuffer {
+    let offsets = map.value_offsets();
+    let is_wanted = |entry: usize| is_key(entry) && wanted.may_be(values.value(entry));
+    BooleanBuffer::collect_bool(map.len(), |row| (offsets[row] as usize..offsets[row + 1] as usize).any(is_wanted))
 }
 
 /// Spans whose resource has the attribute; a resource is parsed once.
