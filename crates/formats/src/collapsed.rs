@@ -7,9 +7,10 @@
 //! A frame is its function's name. Names may hold neither `;` nor a line break, which would make other
 //! stacks of them: on the way out `;` becomes `:` and every control character a space.
 
+use std::collections::HashMap;
 use std::fmt::Write;
 
-use spanflame_model::{Profile, Sample};
+use spanflame_model::{Profile, Sample, StackId};
 
 use crate::compression::{Encoding, decompress};
 use crate::stacks::{StackBuilder, named};
@@ -77,28 +78,47 @@ fn read_stack(
     })
 }
 
-/// Writes the first value of every row, in the order of the rows. An export without rows is empty text.
+/// Writes the first value of every stack, in the order of the rows. An export without rows is empty text.
+///
+/// Stacks that differ only in lines, files or modules read the same here, so they are one line with their sum.
 pub fn encode(export: &Export) -> String {
-    let mut out = String::new();
+    let mut lines: Vec<(String, i64)> = Vec::new();
+    let mut place: HashMap<String, usize> = HashMap::new();
     for row in &export.rows {
-        let frames = export.stacks.stack(row.stack).map(|frames| &frames[..]).unwrap_or_default();
-        for (at, id) in frames.iter().rev().enumerate() {
-            if at > 0 {
-                out.push(';');
-            }
-            let name = export
-                .stacks
-                .frame(*id)
-                .map_or_else(|| "[unknown]".to_owned(), |frame| frame.display_name());
-            out.extend(name.chars().map(harmless));
-        }
-        if frames.is_empty() {
-            out.push_str("[unknown]");
-        }
+        let stack = stack_text(export, row.stack);
         let value = row.values.first().copied().unwrap_or(0);
-        writeln!(out, " {value}").expect("writing to a string does not fail");
+        match place.get(&stack) {
+            Some(at) => lines[*at].1 = lines[*at].1.saturating_add(value),
+            None => {
+                place.insert(stack.clone(), lines.len());
+                lines.push((stack, value));
+            }
+        }
+    }
+    let mut out = String::new();
+    for (stack, value) in lines {
+        writeln!(out, "{stack} {value}").expect("writing to a string does not fail");
     }
     out
+}
+
+fn stack_text(export: &Export, stack: StackId) -> String {
+    let frames = export.stacks.stack(stack).map(|frames| &frames[..]).unwrap_or_default();
+    if frames.is_empty() {
+        return "[unknown]".to_owned();
+    }
+    let mut text = String::new();
+    for (at, id) in frames.iter().rev().enumerate() {
+        if at > 0 {
+            text.push(';');
+        }
+        let name = export
+            .stacks
+            .frame(*id)
+            .map_or_else(|| "[unknown]".to_owned(), |frame| frame.display_name());
+        text.extend(name.chars().map(harmless));
+    }
+    text
 }
 
 fn harmless(c: char) -> char {
@@ -147,6 +167,18 @@ mod tests {
         decoded.batch.profiles[0].samples[0].stack = stack;
         let export = Export::of_profile(&decoded.batch.profiles[0], &decoded.batch.stacks);
         assert_eq!(encode(&export), "a:b c 1\n");
+    }
+
+    #[test]
+    fn stacks_that_read_the_same_are_one_line() {
+        let mut decoded = decode(b"x 1\ny 5\nx 2", &Upload::default(), &Limits::default()).expect("valid");
+        let mut other_line = named("x");
+        other_line.line = 7;
+        let frame = decoded.batch.stacks.add_frame(other_line);
+        let stack = decoded.batch.stacks.add_stack(&[frame]);
+        decoded.batch.profiles[0].samples[2].stack = stack;
+        let export = Export::of_profile(&decoded.batch.profiles[0], &decoded.batch.stacks);
+        assert_eq!(encode(&export), "x 3\ny 5\n");
     }
 
     #[test]

@@ -45,13 +45,21 @@ pub enum Error {
         expected: &'static str,
     },
     /// No format fits.
-    #[error("the format of {file_name:?} is not recognised, expected one of {known}")]
+    #[error("the format of {} is not recognised, expected one of {known}", named(file_name))]
     UnknownFormat {
-        /// The file's name, or the format's name as given.
+        /// The file's name, or the format's name as given; empty where there is none.
         file_name: String,
         /// Every format's name.
         known: String,
     },
+}
+
+/// A request has no file name.
+fn named(file_name: &str) -> String {
+    match file_name {
+        "" => "the body".to_owned(),
+        name => format!("{name:?}"),
+    }
 }
 
 /// What the caller can do about an [`Error`].

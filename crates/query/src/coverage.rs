@@ -34,6 +34,13 @@ impl Coverage {
             .for_each(|range| self.add(range));
     }
 
+    /// The shortest range that holds all of it; `None` if it covers nothing.
+    pub(crate) fn bounds(&self) -> Option<TimeRange> {
+        let (start, _) = self.0.first_key_value()?;
+        let (_, end) = self.0.last_key_value()?;
+        TimeRange::new(*start, *end)
+    }
+
     /// How much of `within` is covered, in nanoseconds.
     pub(crate) fn covered_ns(&self, within: TimeRange) -> u64 {
         let covered = |(start, end): (&Timestamp, &Timestamp)| TimeRange::new(*start, *end)?.overlap(within);

@@ -153,6 +153,8 @@ pub struct Evidence {
     pub ambiguous: u64,
     /// Functions of the answer that have no name yet.
     pub unresolved_frames: u64,
+    /// From the beginning of the first contributing profile to the end of the last; `None` if there is none.
+    pub covered: Option<TimeRange>,
     /// How much of the selection's time the contributing profiles cover, in nanoseconds.
     pub covered_ns: u64,
     /// In scope `window`: by what the samples were matched.

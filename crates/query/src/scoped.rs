@@ -84,6 +84,7 @@ impl Draft {
         self.evidence.period_ns = facts.period_ns;
         self.evidence.prorated = facts.prorated;
         self.evidence.prorated_profile_ns = facts.prorated_profile_ns;
+        self.evidence.covered = facts.coverage.bounds();
         self.evidence.covered_ns = self.range.map_or(0, |range| facts.coverage.covered_ns(range));
     }
 }

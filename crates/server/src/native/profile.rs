@@ -8,7 +8,7 @@ use axum::response::Response;
 use http::{HeaderMap, HeaderValue, header};
 use serde::Serialize;
 use spanflame_formats::{Export, ExportRow, collapsed, links, pprof, speedscope};
-use spanflame_model::{Attributes, Sample, Timestamp};
+use spanflame_model::{Attributes, ProfileType, Sample, Timestamp, ValueType};
 use spanflame_query::{
     CallTree, Engine, Evidence, LabelSelector, ProfileAnswer, ProfileRequest, Reason, Row, Scope, Selection, ShownFrame, TypeSelector,
 };
@@ -185,12 +185,16 @@ fn rows(profile: &ProfileAnswer) -> Export {
     export
 }
 
+/// The time in a file is that of the profiles in it: "everything" as a range would say 56 years.
 fn export(profile: &ProfileAnswer) -> Export {
+    let asked = profile.range;
+    let covered = profile.evidence.covered;
+    let range = asked.zip(covered).and_then(|(asked, covered)| asked.overlap(covered)).or(asked);
     Export {
         profile_type: profile.profile_type.clone(),
         period: 0,
-        start: profile.range.map_or(Timestamp::ZERO, |range| range.start()),
-        duration_ns: profile.range.map_or(0, |range| range.duration_ns()),
+        start: range.map_or(Timestamp::ZERO, |range| range.start()),
+        duration_ns: range.map_or(0, |range| range.duration_ns()),
         stacks: profile.stacks.clone(),
         rows: Vec::new(),
         types: Vec::new(),
@@ -218,7 +222,8 @@ fn export_row(row: &Row) -> ExportRow {
 struct WireProfile<'a> {
     #[serde(rename = "type")]
     profile_type: String,
-    unit: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unit: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     scope: Option<&'static str>,
     total: i64,
@@ -296,8 +301,8 @@ fn is_zero(number: &u64) -> bool {
 impl<'a> WireProfile<'a> {
     fn new(profile: &'a ProfileAnswer) -> WireProfile<'a> {
         WireProfile {
-            profile_type: profile.profile_type.to_string(),
-            unit: &profile.profile_type.sample.unit,
+            profile_type: type_name(&profile.profile_type),
+            unit: known(&profile.profile_type.sample.unit),
             scope: profile.scope.map(Scope::as_str),
             total: profile.total,
             samples: profile.samples,
@@ -307,6 +312,15 @@ impl<'a> WireProfile<'a> {
             tree: WireTree::new(&profile.tree),
             evidence: WireEvidence::new(&profile.evidence),
         }
+    }
+}
+
+/// The full name; of a kind that nobody has sent only what was asked for is known.
+fn type_name(profile_type: &ProfileType) -> String {
+    let ProfileType { sample, period, .. } = profile_type;
+    match sample.unit.is_empty() && *period == ValueType::default() {
+        true => sample.kind.clone(),
+        false => profile_type.to_string(),
     }
 }
 

@@ -48,6 +48,28 @@ async fn a_trace_shows_its_spans_and_what_was_profiled_in_them() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_pprof_of_everything_lasts_as_long_as_its_profiles() {
+    let (_directory, server) = start().await;
+    let pprof = server
+        .ask("/api/v1/profile", &[("q", "{}"), ("start", "0"), ("format", "pprof")])
+        .await;
+    let decoded = spanflame_formats::pprof::decode(&pprof.body, &Default::default(), &Default::default()).expect("a pprof");
+    let info = &decoded.batch.profiles[0].info;
+    assert!(info.start.unix_nanos() as u64 >= START_NS, "{info:?}");
+    assert!((1..1_000_000_000).contains(&info.duration_ns), "{info:?}");
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_type_that_nobody_sent_has_no_unit() {
+    let (_directory, server) = start().await;
+    let profile = server.get(&path(2, "type=nope")).await.json();
+    assert_eq!((&profile["type"], &profile["total"]), (&json!("nope"), &json!(0)));
+    assert!(profile.get("unit").is_none(), "{profile}");
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_span_profile_is_a_tree_with_its_evidence() {
     let (_directory, server) = start().await;
     let profile = server.get(&path(2, "scope=span&type=cpu")).await.json();
