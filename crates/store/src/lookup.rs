@@ -36,6 +36,8 @@ pub(crate) struct Lookup {
     absent: Option<&'static str>,
     /// Only files with a row in this time.
     near: Option<TimeRange>,
+    /// What is read of the rows found; `None` is all.
+    columns: Option<Vec<&'static str>>,
     matches: Arc<Matches>,
 }
 
@@ -62,6 +64,7 @@ impl Lookup {
             place: Place::Of(wanted),
             absent: None,
             near: None,
+            columns: None,
             matches: Arc::new(matches),
         }
     }
@@ -85,6 +88,7 @@ impl Lookup {
             place: Place::Present,
             absent: None,
             near: None,
+            columns: None,
             matches: Arc::new(move |rows| {
                 let known: &StringArray = column(rows, name)?;
                 let is_wanted = |text: Option<&str>| Some(text.is_some_and(|text| parts.iter().any(|part| text.contains(part.as_str()))));
@@ -104,6 +108,12 @@ impl Lookup {
     /// Only files with a row in `near`; which rows are, is for the caller to check.
     pub(crate) fn near(self, near: TimeRange) -> Lookup {
         Lookup { near: Some(near), ..self }
+    }
+
+    /// Only these columns of the rows found.
+    pub(crate) fn reading(self, columns: Vec<&'static str>) -> Lookup {
+        let columns = Some(columns);
+        Lookup { columns, ..self }
     }
 
     /// The rows found, with the file of each batch, in no order.
@@ -161,7 +171,7 @@ impl Lookup {
         let part = Part {
             row_groups,
             rows: Some(rows),
-            columns: None,
+            columns: self.columns.clone(),
             predicates: vec![Box::new(predicate)],
         };
         let batches = reader.read(&file, &open, part).await?.try_collect::<Vec<RecordBatch>>().await;

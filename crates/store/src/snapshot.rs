@@ -181,14 +181,20 @@ impl Snapshot {
 
     /// Every span of a trace, by start, then span id; equal spans once.
     pub async fn trace_spans(&self, tenants: &[Tenant], trace: TraceId) -> Result<Vec<StoredSpan>, Error> {
+        self.trace_spans_with(tenants, trace, SpanFields::ALL).await
+    }
+
+    /// Like [`Snapshot::trace_spans`], with only `fields` filled in: the rest is not read. Spans that differ in
+    /// nothing else are returned once.
+    pub async fn trace_spans_with(&self, tenants: &[Tenant], trace: TraceId, fields: SpanFields) -> Result<Vec<StoredSpan>, Error> {
         let mut found = Vec::new();
-        let mut decoders = Decoders::new(|tenant| SpanDecoder::new(tenant, SpanFields::ALL));
+        let mut decoders = Decoders::new(|tenant| SpanDecoder::new(tenant, fields));
         for part in self.heads.iter().flat_map(|head| head.trace_spans(tenants, trace.as_bytes())) {
             let decoder = decoders.of(&part.batch.tenant);
             decoder.decode(&part.batch.rows, part.rows, &mut found).map_err(in_head)?;
         }
         let lookup = Lookup::ids(Table::Spans, span::TRACE_ID, vec![trace.as_bytes().to_vec()]);
-        let mut batches = lookup.run(self, tenants);
+        let mut batches = lookup.reading(SpanDecoder::columns(fields)).run(self, tenants);
         while let Some((file, rows)) = batches.try_next().await? {
             let decoder = decoders.of(&file.tenant);
             let all = 0..rows.num_rows();

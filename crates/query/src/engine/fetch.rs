@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use spanflame_model::{Span, SpanId, Tenant, TimeRange, TraceId};
-use spanflame_store::{SampleScan, StoredSample};
+use spanflame_store::{SampleScan, SpanFields, StoredSample};
 
 use super::Engine;
 use crate::Error;
@@ -14,16 +14,16 @@ use crate::trace::TraceData;
 impl Engine {
     /// The spans of a trace and every sample that may belong to it.
     pub(crate) async fn fetch_trace(&self, tenants: &[Tenant], trace_id: TraceId) -> Result<TraceData, Error> {
-        let mut data = self.fetch_named(tenants, trace_id).await?;
+        let mut data = self.fetch_named(tenants, trace_id, SpanFields::ALL).await?;
         let ids = data.spans.iter().map(|stored| stored.span.span_id).collect();
         self.add_loose(tenants, &ids, &mut data).await?;
         Ok(data)
     }
 
-    /// The spans of a trace and the samples that name it.
-    pub(crate) async fn fetch_named(&self, tenants: &[Tenant], trace_id: TraceId) -> Result<TraceData, Error> {
+    /// The spans of a trace, with `fields` of them, and the samples that name it.
+    pub(crate) async fn fetch_named(&self, tenants: &[Tenant], trace_id: TraceId, fields: SpanFields) -> Result<TraceData, Error> {
         check_tenants(tenants)?;
-        let spans = self.snapshot.trace_spans(tenants, trace_id);
+        let spans = self.snapshot.trace_spans_with(tenants, trace_id, fields);
         let samples = self.snapshot.trace_samples(tenants, trace_id);
         let (spans, samples) = futures::try_join!(spans, samples)?;
         Ok(TraceData { trace_id, spans, samples })

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use spanflame_model::{Claim, Link, Span, SpanId, Tenant, TimeRange, TraceId};
-use spanflame_store::{SampleScan, StoredSample};
+use spanflame_store::{SampleScan, SpanFields, StoredSample};
 
 use super::Engine;
 use super::fetch::check_tenants;
@@ -46,7 +46,7 @@ impl Engine {
     }
 
     async fn scoped_draft(&self, request: &ProfileRequest, trace: TraceId, span: Option<SpanId>, scope: Scope) -> Result<Draft, Error> {
-        let mut data = self.fetch_named(&request.tenants, trace).await?;
+        let mut data = self.fetch_named(&request.tenants, trace, SpanFields::ALL).await?;
         let relevant = TraceIndex::new(trace, &data.spans).relevant(span, scope);
         self.add_loose(&request.tenants, &relevant, &mut data).await?;
         if let Some(span) = span.filter(|span| !data.spans.iter().any(|stored| stored.span.span_id == *span)) {
@@ -68,7 +68,7 @@ impl Engine {
     }
 
     async fn window_draft(&self, request: &ProfileRequest, trace: TraceId, span_id: SpanId) -> Result<Draft, Error> {
-        let mut data = self.fetch_named(&request.tenants, trace).await?;
+        let mut data = self.fetch_named(&request.tenants, trace, SpanFields::ALL).await?;
         if !data.spans.iter().any(|stored| stored.span.span_id == span_id) {
             self.add_samples_by_span(&request.tenants, &[span_id], TimeRange::ALL, &mut data)
                 .await?;

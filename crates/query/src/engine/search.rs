@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use futures::stream::{self, StreamExt, TryStreamExt};
 use spanflame_model::{Span, SpanId, TraceId};
-use spanflame_store::{SpanScan, StoredSpan};
+use spanflame_store::{SpanFields, SpanScan, StoredSpan};
 
 use super::Engine;
 use super::fetch::check_tenants;
@@ -18,6 +18,13 @@ use crate::traceql::TraceFacts;
 const LOOKUPS: usize = 8;
 /// The most traces that a query about traces may have to look at.
 const TRACES_MAX: usize = 200_000;
+
+/// What tells the place of a sample among the spans of its trace, and which of these is the root.
+const PLACES: SpanFields = SpanFields {
+    attributes: false,
+    resource: true,
+    events: false,
+};
 
 impl Engine {
     /// Spans by TraceQL.
@@ -73,7 +80,10 @@ impl Engine {
             });
         }
         let lookups = traces.into_iter().map(|trace_id| async move {
-            let spans = self.snapshot.trace_spans(&request.tenants, trace_id).await?;
+            let spans = self
+                .snapshot
+                .trace_spans_with(&request.tenants, trace_id, SpanFields::default())
+                .await?;
             let samples = Vec::new();
             Ok::<_, Error>((trace_id, TraceData { trace_id, spans, samples }.facts()))
         });
@@ -87,7 +97,7 @@ impl Engine {
             traces.entry(*trace_id).or_default().insert(*span_id);
         }
         let lookups = traces.into_iter().map(|(trace, wanted)| async move {
-            let mut data = self.fetch_named(&request.tenants, trace).await?;
+            let mut data = self.fetch_named(&request.tenants, trace, PLACES).await?;
             self.add_loose(&request.tenants, &wanted, &mut data).await?;
             Ok::<_, Error>((trace, (data.facts(), data.cpu_by_span())))
         });
