@@ -30,8 +30,13 @@ impl Interval {
         if samples == 0 {
             return Interval { low: 0.0, high: 1.0 };
         }
+        Interval::of_share(hits.min(samples) as f64 / samples as f64, samples)
+    }
+
+    /// Wilson's interval of a share that rests on `samples`, of which there is at least one: a share of a sum of
+    /// values need not be a whole number of samples.
+    pub fn of_share(share: f64, samples: u64) -> Interval {
         let n = samples as f64;
-        let share = hits.min(samples) as f64 / n;
         let z2 = Z * Z;
         let centre = share + z2 / (2.0 * n);
         let spread = Z * (share * (1.0 - share) / n + z2 / (4.0 * n * n)).sqrt();

@@ -18,7 +18,7 @@ use arrow::record_batch::RecordBatch;
 use futures::TryStreamExt;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ArrowPredicate, ArrowPredicateFn};
-use spanflame_model::{Tenant, TimeRange};
+use spanflame_model::{Tenant, TimeRange, Timestamp};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
 
@@ -224,6 +224,11 @@ fn predicate(mut stage: Stage, open: &OpenFile, file: &FileEntry) -> Box<dyn Arr
 /// Whether `first..=last` has an instant in common with `range`.
 fn overlaps(first: i64, last: i64, range: TimeRange) -> bool {
     first < range.end().unix_nanos() && last >= range.start().unix_nanos()
+}
+
+/// Whether rows of which the earliest arrived at `first` include one from before `bound`; unknown is yes.
+fn arrived_before(first: Option<i64>, bound: Option<Timestamp>) -> bool {
+    first.zip(bound).is_none_or(|(first, bound)| first < bound.unix_nanos())
 }
 
 /// Whether the services of a file include a wanted one; a file that lists none may hold all.

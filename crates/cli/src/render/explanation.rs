@@ -1,8 +1,9 @@
 //! A trace or span explained: where its time went, which code that was, and how sure that is.
 
+use spanflame_query::stats::PERCENT_SAMPLES_MIN;
+
 use super::functions::{path_lines, top_lines};
 use super::quantity;
-use super::share::SAMPLES_FOR_SHARE;
 use super::terminal::{Ink, Terminal, visible};
 use super::waterfall::Waterfall;
 use crate::client::Scope;
@@ -149,9 +150,9 @@ pub(crate) fn profile_lines(scope: Scope, profile: &Profile, functions: usize, t
     ));
     lines.push(String::new());
     lines.extend(top_lines(profile, functions, terminal));
-    if profile.samples < SAMPLES_FOR_SHARE {
+    if profile.samples < PERCENT_SAMPLES_MIN {
         let note = format!(
-            "few: below {SAMPLES_FOR_SHARE} samples a share would mislead; look at more requests of this kind with `spanflame spans`"
+            "few: below {PERCENT_SAMPLES_MIN} samples a share would mislead; look at more requests of this kind with `spanflame spans`"
         );
         lines.push(terminal.paint(Ink::Faint, &note));
     }

@@ -1,15 +1,8 @@
 //! A part of a whole that was sampled, as honest as the samples allow.
 //!
-//! Below 5 samples there are no percentages, below 20 an interval takes the place of the number. Intervals are
-//! Wilson's, 95 %: unlike the textbook one they stay inside 0..1 and hold for few samples.
+//! The rule of small numbers and the intervals are those of `query`; here they become text.
 
-/// No percentage below this many samples.
-pub(crate) const SAMPLES_FOR_SHARE: u64 = 5;
-/// No bare number below this many samples.
-pub(crate) const SAMPLES_FOR_NUMBER: u64 = 20;
-
-/// Two-sided 95 % of the normal distribution.
-const Z: f64 = 1.959_964;
+use spanflame_query::stats::{INTERVAL_SAMPLES_MIN, Interval, PERCENT_SAMPLES_MIN};
 
 /// A part of a whole that rests on `samples` samples.
 #[derive(Clone, Copy, Debug)]
@@ -27,21 +20,12 @@ impl Share {
         })
     }
 
-    /// Between which bounds the true share lies, at 95 %.
-    pub(crate) fn interval(self) -> (f64, f64) {
-        let n = self.samples as f64;
-        let scale = 1.0 + Z * Z / n;
-        let middle = (self.part + Z * Z / (2.0 * n)) / scale;
-        let half = Z / scale * (self.part * (1.0 - self.part) / n + Z * Z / (4.0 * n * n)).sqrt();
-        ((middle - half).max(0.0), (middle + half).min(1.0))
-    }
-
     /// `52 %` with its interval beside it, `31-72 %` alone, or `few`.
     pub(crate) fn text(self) -> String {
-        let (low, high) = self.interval();
+        let Interval { low, high } = Interval::of_share(self.part, self.samples);
         match self.samples {
-            0..SAMPLES_FOR_SHARE => "few".to_owned(),
-            SAMPLES_FOR_SHARE..SAMPLES_FOR_NUMBER => format!("{}-{} %", percent(low), percent(high)),
+            0..PERCENT_SAMPLES_MIN => "few".to_owned(),
+            PERCENT_SAMPLES_MIN..INTERVAL_SAMPLES_MIN => format!("{}-{} %", percent(low), percent(high)),
             _ => format!("{} % ({}-{})", percent(self.part), percent(low), percent(high)),
         }
     }

@@ -5,7 +5,7 @@ use arrow::buffer::BooleanBuffer;
 use arrow::record_batch::RecordBatch;
 use spanflame_model::Tenant;
 
-use super::{Decoder, Scan, Stage, lists_service, overlaps};
+use super::{Decoder, Scan, Stage, arrived_before, lists_service, overlaps};
 use crate::file::FileStats;
 use crate::reader::OpenFile;
 use crate::rows::{SampleDecoder, Unreadable, column, numbers};
@@ -22,9 +22,7 @@ impl Scan for SampleScan {
 
     fn wants_file(&self, stats: &FileStats) -> bool {
         let in_time = stats.time_unix_nano.is_some_and(|(first, last)| overlaps(first, last, self.range));
-        let before = self
-            .received_before
-            .is_none_or(|before| stats.received_unix_nano.0 < before.unix_nanos());
+        let before = arrived_before(Some(stats.received_unix_nano.0), self.received_before);
         let of_service = |services: &Vec<String>| services.iter().any(|service| lists_service(stats, service));
         in_time && before && self.services.as_ref().is_none_or(of_service)
     }
@@ -36,10 +34,8 @@ impl Scan for SampleScan {
                 .iter()
                 .any(|service| file.may_hold_text(row_group, sample::SERVICE, service))
         };
-        let before = self.received_before.is_none_or(|before| {
-            let received = file.number_range(row_group, schema::RECEIVED);
-            received.is_none_or(|(first, _)| first < before.unix_nanos())
-        });
+        let received = file.number_range(row_group, schema::RECEIVED);
+        let before = arrived_before(received.map(|(first, _)| first), self.received_before);
         (loose || !self.unlinked_only) && before && self.services.as_ref().is_none_or(of_service)
     }
 

@@ -8,7 +8,7 @@ use arrow::datatypes::Int32Type;
 use arrow::record_batch::RecordBatch;
 use spanflame_model::{Tenant, Value};
 
-use super::{Decoder, Scan, Stage, lists_service, overlaps};
+use super::{Decoder, Scan, Stage, arrived_before, lists_service, overlaps};
 use crate::file::FileStats;
 use crate::reader::OpenFile;
 use crate::rows::{SpanDecoder, Unreadable, WantedText, column, resource_attribute};
@@ -25,9 +25,7 @@ impl Scan for SpanScan {
 
     fn wants_file(&self, stats: &FileStats) -> bool {
         let in_time = stats.time_unix_nano.is_some_and(|(first, last)| overlaps(first, last, self.range));
-        let before = self
-            .received_before
-            .is_none_or(|before| stats.received_unix_nano.0 < before.unix_nanos());
+        let before = arrived_before(Some(stats.received_unix_nano.0), self.received_before);
         in_time && before && self.conditions.iter().all(|condition| file_may_meet(condition, stats))
     }
 
@@ -38,10 +36,8 @@ impl Scan for SpanScan {
             (Some((first, last)), Some((_, longest))) => overlaps(first, last.saturating_add(longest.max(1) - 1), self.range),
             _ => true,
         };
-        let before = self.received_before.is_none_or(|before| {
-            let received = file.number_range(row_group, schema::RECEIVED);
-            received.is_none_or(|(first, _)| first < before.unix_nanos())
-        });
+        let received = file.number_range(row_group, schema::RECEIVED);
+        let before = arrived_before(received.map(|(first, _)| first), self.received_before);
         in_time
             && before
             && self
