@@ -1,0 +1,149 @@
+/** The stretch of time, always visible with its zone; opens presets and two fields. */
+
+import { useNavigate, useRouterState } from "@tanstack/react-router";
+import { useEffect, useRef, useState } from "react";
+
+import { useClock } from "../time/clock";
+import { clock as clockText, editable, parseInstant, zoneName } from "../time/instant";
+import { RANGE_PRESETS, type RangeText, isRelative, rangeSearch, resolveRange, resolveTime } from "../time/range";
+import { useZone } from "../time/zone";
+import { useKeys } from "./keys";
+
+export function RangePicker() {
+  const clock = useClock();
+  const [zone] = useZone();
+  const [isOpen, setOpen] = useState(false);
+  const root = useRef<HTMLDivElement>(null);
+  const isTrace = useRouterState({ select: (state) => state.location.pathname.startsWith("/trace/") });
+
+  useEffect(() => {
+    if (!isOpen) return undefined;
+    const close = (event: PointerEvent): void => {
+      if (event.target instanceof Node && !root.current?.contains(event.target)) setOpen(false);
+    };
+    window.addEventListener("pointerdown", close);
+    return () => window.removeEventListener("pointerdown", close);
+  }, [isOpen]);
+
+  // A trace is shown whole, whatever the range.
+  if (isTrace) return <ZoneOnly />;
+  const preset = RANGE_PRESETS.find((one) => one.start === clock.text.start && clock.text.end === "now");
+  const { start, end } = clock.range;
+  const label = preset?.label ?? `${clockText(start, zone, { beside: clock.now })} - ${clockText(end, zone, { beside: start })}`;
+  return (
+    <div className="range" ref={root}>
+      <button
+        type="button"
+        className="button"
+        aria-expanded={isOpen}
+        aria-haspopup="dialog"
+        title={`${editable(start, zone)} to ${editable(end, zone)} ${zoneName(zone)}`}
+        onClick={() => setOpen(!isOpen)}
+      >
+        {label} <span className="muted">{zoneName(zone)}</span>
+      </button>
+      <button
+        type="button"
+        className="button"
+        aria-pressed={clock.isLive}
+        disabled={!isRelative(clock.text)}
+        title={isRelative(clock.text) ? "Ask again every 5 s" : "Only for a range that ends now"}
+        onClick={() => clock.setLive(!clock.isLive)}
+      >
+        Live
+      </button>
+      <button type="button" className="button" aria-label="Refresh" title="Ask again ( r )" onClick={clock.refresh}>
+        ↻
+      </button>
+      {isOpen && <RangeDialog onClose={() => setOpen(false)} />}
+    </div>
+  );
+}
+
+function ZoneOnly() {
+  return (
+    <div className="range">
+      <ZoneSwitch />
+    </div>
+  );
+}
+
+function ZoneSwitch() {
+  const [zone, setZone] = useZone();
+  return (
+    <fieldset className="choices plain-fieldset" aria-label="Time zone">
+      <button type="button" className="button small" aria-pressed={zone === "local"} onClick={() => setZone("local")}>
+        Browser ({zoneName("local")})
+      </button>
+      <button type="button" className="button small" aria-pressed={zone === "utc"} onClick={() => setZone("utc")}>
+        UTC
+      </button>
+    </fieldset>
+  );
+}
+
+function RangeDialog({ onClose }: { onClose: () => void }) {
+  const clock = useClock();
+  const [zone] = useZone();
+  const [from, setFrom] = useState(() => (clock.text.start.startsWith("now") ? clock.text.start : editable(clock.range.start, zone)));
+  const [until, setUntil] = useState(() => (clock.text.end.startsWith("now") ? clock.text.end : editable(clock.range.end, zone)));
+  const navigate = useNavigate();
+  useKeys("Time", [{ press: "Escape", run: onClose }]);
+
+  function choose(text: RangeText): void {
+    void navigate({ to: ".", search: (before) => ({ ...before, ...rangeSearch(text) }) });
+    clock.refresh();
+    onClose();
+  }
+
+  const typed = { start: timeText(from, zone, clock.now), end: timeText(until, zone, clock.now) };
+  const isReadable = typed.start !== null && typed.end !== null && resolveRange({ start: typed.start, end: typed.end }, clock.now) !== null;
+  return (
+    <div className="floating range-dialog" role="dialog" aria-label="Time range">
+      <div className="range-presets">
+        {RANGE_PRESETS.map((preset) => (
+          <button
+            key={preset.start}
+            type="button"
+            className="button plain"
+            aria-pressed={clock.text.start === preset.start && clock.text.end === "now"}
+            onClick={() => choose({ start: preset.start, end: "now" })}
+          >
+            {preset.label}
+          </button>
+        ))}
+      </div>
+      <form
+        className="range-fields"
+        onSubmit={(event) => {
+          event.preventDefault();
+          if (isReadable) choose({ start: typed.start ?? "", end: typed.end ?? "" });
+        }}
+      >
+        <label>
+          From
+          <input className="field mono" value={from} aria-invalid={typed.start === null} onChange={(event) => setFrom(event.target.value)} />
+        </label>
+        <label>
+          Until
+          <input className="field mono" value={until} aria-invalid={typed.end === null} onChange={(event) => setUntil(event.target.value)} />
+        </label>
+        <p className="muted">
+          {isReadable ? `In ${zoneName(zone)}` : "Expected 2026-11-30 22:05:00, now-90m, now or nanoseconds; the start before the end"}
+        </p>
+        <button type="submit" className="button primary" disabled={!isReadable}>
+          Apply
+        </button>
+        <ZoneSwitch />
+      </form>
+    </div>
+  );
+}
+
+/** What the URL says for what was typed: relative as it is, a time as nanoseconds; `null` if it is neither. */
+function timeText(typed: string, zone: "local" | "utc", now: bigint): string | null {
+  const text = typed.trim();
+  const instant = parseInstant(text, zone);
+  if (instant !== null) return String(instant);
+  return resolveTime(text, now) === null ? null : text;
+}

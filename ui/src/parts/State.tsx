@@ -1,0 +1,135 @@
+/** The four faces of a question: empty with its reason, loading, failed, answered. They never look alike. */
+
+import type { UseQueryResult } from "@tanstack/react-query";
+import { type ReactNode, useEffect, useState } from "react";
+
+import { Failure } from "../api/client";
+
+/** What is shorter shows no progress: a flash says nothing. */
+const PROGRESS_AFTER_MS = 250;
+/** What takes longer can be cancelled with a button. */
+const CANCEL_AFTER_MS = 1_000;
+
+/** Nothing there: why, and the next step. */
+export function Empty({ title, children, actions }: { title: string; children?: ReactNode; actions?: ReactNode }) {
+  return (
+    <section className="state empty">
+      <h2>{title}</h2>
+      {children && <div className="muted">{children}</div>}
+      {actions && <div className="actions">{actions}</div>}
+    </section>
+  );
+}
+
+/** Nothing to show yet. */
+export function Loading({ what, onCancel }: { what: string; onCancel?: (() => void) | undefined }) {
+  const passed = usePassed(true);
+  return (
+    <section className="state loading" aria-busy="true">
+      {passed >= PROGRESS_AFTER_MS && (
+        <>
+          <div className="progress" />
+          <p className="muted" role="status">
+            Loading {what}...
+          </p>
+        </>
+      )}
+      {onCancel && passed >= CANCEL_AFTER_MS && (
+        <div className="actions">
+          <button type="button" className="button small" onClick={onCancel}>
+            Cancel
+          </button>
+        </div>
+      )}
+    </section>
+  );
+}
+
+/** The server's message, the request id and Retry. */
+export function Failed({ what, error, onRetry }: { what: string; error: unknown; onRetry?: (() => void) | undefined }) {
+  const failure = error instanceof Failure ? error : null;
+  const detail = failure?.detail;
+  return (
+    <section className="state failed" role="alert">
+      <h2>{what} could not be loaded</h2>
+      <p>{failure ? failure.message : error instanceof Error ? error.message : String(error)}</p>
+      {detail?.expected && <p className="muted">Expected {detail.expected.join(", ")}</p>}
+      {detail?.retryAfter && <p className="muted">The server asks to wait {detail.retryAfter} s.</p>}
+      <p className="muted mono">
+        {[detail?.code, detail?.status, detail?.requestId && `request ${detail.requestId}`].filter(Boolean).join(" · ")}
+      </p>
+      {onRetry && (
+        <div className="actions">
+          <button type="button" className="button" onClick={onRetry}>
+            Retry
+          </button>
+        </div>
+      )}
+    </section>
+  );
+}
+
+/**
+ * Shows a question in whatever state it is: the old answer stays, dimmed, under a thin progress bar while a changed one is
+ * asked; Cancel gives up and keeps the old one.
+ */
+export function Asked<T>({
+  what,
+  query,
+  onCancel,
+  children,
+}: {
+  /** In the middle of a sentence: `spans`. */
+  what: string;
+  query: UseQueryResult<T>;
+  onCancel?: (() => void) | undefined;
+  children: (answer: T) => ReactNode;
+}) {
+  // A refetch of the same question in the background dims nothing: what is on screen is its answer.
+  const isChanging = query.isFetching && query.isPlaceholderData;
+  const passed = usePassed(query.isFetching);
+  if (query.isError && !query.isFetching) return <Failed what={capitalised(what)} error={query.error} onRetry={() => void query.refetch()} />;
+  if (query.data === undefined) return query.isFetching ? <Loading what={what} onCancel={onCancel} /> : <Cancelled what={what} onRetry={() => void query.refetch()} />;
+  return (
+    <div className="asked" aria-busy={isChanging}>
+      {query.isFetching && passed >= PROGRESS_AFTER_MS && <div className="progress" role="progressbar" aria-label={`Loading ${what}`} />}
+      {query.isFetching && onCancel && passed >= CANCEL_AFTER_MS && (
+        <button type="button" className="button small progress-cancel" onClick={onCancel}>
+          Cancel
+        </button>
+      )}
+      <div className="asked-body">{children(query.data)}</div>
+    </div>
+  );
+}
+
+function Cancelled({ what, onRetry }: { what: string; onRetry: () => void }) {
+  return (
+    <Empty
+      title="Cancelled"
+      actions={
+        <button type="button" className="button" onClick={onRetry}>
+          Load {what}
+        </button>
+      }
+    />
+  );
+}
+
+function capitalised(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
+/** Which of the named waits `isRunning` has outlasted, in ms. */
+function usePassed(isRunning: boolean): number {
+  const [passed, setPassed] = useState(0);
+  useEffect(() => {
+    if (!isRunning) return undefined;
+    const timers = [PROGRESS_AFTER_MS, CANCEL_AFTER_MS].map((wait) => setTimeout(() => setPassed(wait), wait));
+    return () => {
+      timers.forEach(clearTimeout);
+      setPassed(0);
+    };
+  }, [isRunning]);
+  return passed;
+}

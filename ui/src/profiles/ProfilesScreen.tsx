@@ -1,0 +1,5 @@
+import { Empty } from "../parts/State";
+
+export function ProfilesScreen() {
+  return <Empty title="Profiles" />;
+}

@@ -1,0 +1,7 @@
+/** Spans: find the slow ones. */
+
+import { Empty } from "../parts/State";
+
+export function SpansScreen() {
+  return <Empty title="Spans" />;
+}

@@ -1,0 +1,87 @@
+/**
+ * The stretch of time that a screen looks at, as it stands in the URL and as the server is asked.
+ *
+ * In the URL either end is absolute (digits: nanoseconds since the epoch) or relative to the moment of asking: `now`,
+ * `now-1h`, `now-90m`. Absent ends are the default: `now-1h` until `now`. Ranges are half-open and never empty.
+ */
+
+import { parseNano } from "./nano";
+
+/** Both ends as the URL writes them. */
+export interface RangeText {
+  start: string;
+  end: string;
+}
+
+/** Both ends as points in time; `start < end`. */
+export interface TimeRange {
+  start: bigint;
+  end: bigint;
+}
+
+/** What is looked at when nobody said. */
+export const RANGE_DEFAULT: RangeText = { start: "now-1h", end: "now" };
+
+/** What the picker offers. */
+export const RANGE_PRESETS: readonly { label: string; start: string }[] = [
+  { label: "Last 5 min", start: "now-5m" },
+  { label: "Last 15 min", start: "now-15m" },
+  { label: "Last 30 min", start: "now-30m" },
+  { label: "Last 1 h", start: "now-1h" },
+  { label: "Last 3 h", start: "now-3h" },
+  { label: "Last 6 h", start: "now-6h" },
+  { label: "Last 12 h", start: "now-12h" },
+  { label: "Last 24 h", start: "now-24h" },
+  { label: "Last 2 d", start: "now-2d" },
+  { label: "Last 7 d", start: "now-7d" },
+  { label: "Last 14 d", start: "now-14d" },
+];
+
+const UNIT_NS: Record<string, bigint> = {
+  s: 1_000_000_000n,
+  m: 60_000_000_000n,
+  h: 3_600_000_000_000n,
+  d: 86_400_000_000_000n,
+};
+
+/** Reads one end; `null` if it is neither digits nor relative. */
+export function resolveTime(text: string, now: bigint): bigint | null {
+  const trimmed = text.trim();
+  if (trimmed === "now") return now;
+  const relative = /^now-([0-9]{1,6})([smhd])$/.exec(trimmed);
+  if (relative?.[1] && relative[2]) return now - BigInt(relative[1]) * (UNIT_NS[relative[2]] ?? 0n);
+  return parseNano(trimmed);
+}
+
+/** Reads both ends; `null` unless `start < end`. */
+export function resolveRange(text: RangeText, now: bigint): TimeRange | null {
+  const start = resolveTime(text.start, now);
+  const end = resolveTime(text.end, now);
+  return start !== null && end !== null && start < end ? { start, end } : null;
+}
+
+/** Whether asking again later looks at another stretch. */
+export function isRelative(text: RangeText): boolean {
+  return text.start.startsWith("now") || text.end.startsWith("now");
+}
+
+/** Both ends, the absent ones filled in. */
+export function rangeText(search: { start?: string | undefined; end?: string | undefined }): RangeText {
+  const end = search.end ?? RANGE_DEFAULT.end;
+  // A start that is not said is an hour before an end that is, as the server has it.
+  const ended = search.start === undefined ? parseNano(end) : null;
+  if (ended !== null) return { start: String(ended - (UNIT_NS.h ?? 0n)), end };
+  return { start: search.start ?? RANGE_DEFAULT.start, end };
+}
+
+/** What the URL needs to say: ends that are the default are left out. */
+export function rangeSearch(text: RangeText): { start: string | undefined; end: string | undefined } {
+  const isDefault = text.start === RANGE_DEFAULT.start && text.end === RANGE_DEFAULT.end;
+  if (isDefault) return { start: undefined, end: undefined };
+  return { start: text.start, end: text.end === RANGE_DEFAULT.end ? undefined : text.end };
+}
+
+/** The length of a range. */
+export function lengthNs(range: TimeRange): number {
+  return Number(range.end - range.start);
+}

@@ -1,0 +1,5 @@
+import { Empty } from "../parts/State";
+
+export function TraceScreen() {
+  return <Empty title="Trace" />;
+}
