@@ -31,6 +31,18 @@ pub struct Config {
     pub otlp_grpc: SocketAddr,
     /// Address of OTLP over HTTP.
     pub otlp_http: SocketAddr,
+    /// Address of Tempo's API at the root, HTTP and streaming gRPC; `None` is not served apart.
+    pub tempo_http: Option<SocketAddr>,
+    /// Address of Jaeger's query API at the root; `None` is not served apart.
+    pub jaeger_http: Option<SocketAddr>,
+    /// Address of Zipkin's collector; `None` is not served apart.
+    pub zipkin_http: Option<SocketAddr>,
+    /// Address of Jaeger's collector over gRPC; `None` is not served.
+    pub jaeger_grpc: Option<SocketAddr>,
+    /// Address of Jaeger's collector for Thrift over HTTP; `None` is not served.
+    pub jaeger_thrift_http: Option<SocketAddr>,
+    /// Address of Jaeger's agent for compact Thrift over UDP; `None` is not served.
+    pub jaeger_thrift_udp: Option<SocketAddr>,
     /// Written with the bound addresses when the server is ready.
     pub ready_file: Option<PathBuf>,
     /// When an append is acknowledged.
@@ -102,6 +114,12 @@ impl Default for Config {
             http: SocketAddr::from(([127, 0, 0, 1], 4040)),
             otlp_grpc: SocketAddr::from(([127, 0, 0, 1], 4317)),
             otlp_http: SocketAddr::from(([127, 0, 0, 1], 4318)),
+            tempo_http: None,
+            jaeger_http: None,
+            zipkin_http: None,
+            jaeger_grpc: None,
+            jaeger_thrift_http: None,
+            jaeger_thrift_udp: None,
             ready_file: None,
             ack: store.ack,
             flush_interval: store.flush_interval,
@@ -155,12 +173,27 @@ impl Config {
 
     /// What a user should know about these settings before serving, one sentence each.
     pub fn warnings(&self) -> Vec<String> {
-        let addresses = [("http", self.http), ("otlp_grpc", self.otlp_grpc), ("otlp_http", self.otlp_http)];
-        addresses
+        let always = [("http", self.http), ("otlp_grpc", self.otlp_grpc), ("otlp_http", self.otlp_http)];
+        let dialects = self.dialect_addresses();
+        let asked = dialects.into_iter().filter_map(|(key, address)| Some((key, address?)));
+        always
             .into_iter()
+            .chain(asked)
             .filter(|(_, address)| !address.ip().is_loopback())
             .map(|(key, address)| format!("{key} is {address}, which other machines may reach: there is no authentication yet"))
             .collect()
+    }
+
+    /// The addresses that are off by default, by key.
+    pub(crate) fn dialect_addresses(&self) -> [(&'static str, Option<SocketAddr>); 6] {
+        [
+            ("tempo_http", self.tempo_http),
+            ("jaeger_http", self.jaeger_http),
+            ("zipkin_http", self.zipkin_http),
+            ("jaeger_grpc", self.jaeger_grpc),
+            ("jaeger_thrift_http", self.jaeger_thrift_http),
+            ("jaeger_thrift_udp", self.jaeger_thrift_udp),
+        ]
     }
 
     /// The part of the settings that the store needs.
@@ -300,6 +333,7 @@ mod tests {
             cors_origins: vec!["https://a.example".to_owned(), "https://b.example".to_owned()],
             ack: Ack::Flush,
             past_max: Some(Duration::from_millis(1500)),
+            tempo_http: Some(SocketAddr::from(([127, 0, 0, 1], 3200))),
             own_telemetry: false,
             ..Config::default()
         };
@@ -326,6 +360,12 @@ mod tests {
         assert_eq!(
             config.warnings(),
             ["otlp_grpc is 0.0.0.0:4317, which other machines may reach: there is no authentication yet"]
+        );
+        config.otlp_grpc = Config::default().otlp_grpc;
+        config.jaeger_thrift_udp = Some(SocketAddr::from(([0, 0, 0, 0], 6831)));
+        assert_eq!(
+            config.warnings(),
+            ["jaeger_thrift_udp is 0.0.0.0:6831, which other machines may reach: there is no authentication yet"]
         );
     }
 }

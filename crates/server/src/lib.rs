@@ -9,12 +9,15 @@
 //! | `listener` | one address: accept, serve, drain |
 //! | `routes` | which paths are served where |
 //! | `admission` | who may send how much |
+//! | `question` | asking the engine on a thread of its own |
 //! | `ingest` | from a body to the store |
 //! | `failure` | error kind -> HTTP status and gRPC code |
 //! | `metrics` | what `/metrics` says |
 //! | `telemetry` | the server's own traces and profiles |
 //! | `otlp` | dialect: OTLP traces and profiles |
 //! | `native` | dialect: the JSON API of `docs/api.md` |
+//! | `tempo` | dialect: Grafana Tempo's queries, `docs/tempo.md` |
+//! | `jaeger` | dialect: Jaeger's queries, `docs/jaeger.md` |
 //!
 //! No authentication yet: whoever reaches a port reads and writes everything, so it binds loopback unless told
 //! otherwise, and then warns.
@@ -27,15 +30,18 @@ mod body;
 mod error;
 mod failure;
 mod ingest;
+mod jaeger;
 mod listener;
 mod metrics;
 mod native;
 mod otlp;
+mod question;
 mod routes;
 mod server;
 mod telemetry;
+mod tempo;
 
 pub use config::Config;
 pub use error::{Error, ErrorKind};
-pub use routes::paths;
+pub use routes::{Dialect, dialects, paths};
 pub use server::{Addresses, Running, Server, run};

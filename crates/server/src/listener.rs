@@ -1,4 +1,4 @@
-//! One address: accepts connections and serves HTTP/1.1 and HTTP/2 on them, without TLS.
+//! One address: accepts connections and serves HTTP/1.1 and HTTP/2 on them, without TLS; or takes datagrams.
 //!
 //! Every wait on a client is bounded, so that clients that stall cannot use up what others need: connections by
 //! number, heads of requests and silent peers by time. Told to stop, it accepts no more, tells its connections
@@ -8,11 +8,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use bytes::Bytes;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpStream, UdpSocket};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 
@@ -30,6 +31,27 @@ const WINDOW_BYTES: u32 = 4 << 20;
 
 /// Pause after the system had no descriptor or memory for a connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Largest datagram that UDP carries.
+const DATAGRAM_BYTES_MAX: usize = 65_535;
+
+/// Hands one datagram after another to `take` until `stopped`. What arrives meanwhile waits in the kernel's buffer.
+pub(crate) async fn receive(socket: UdpSocket, take: impl AsyncFn(Bytes), mut stopped: watch::Receiver<bool>) {
+    let mut buffer = vec![0; DATAGRAM_BYTES_MAX];
+    loop {
+        let received = tokio::select! {
+            _ = stopped.wait_for(|stop| *stop) => break,
+            received = socket.recv_from(&mut buffer) => received,
+        };
+        match received {
+            Ok((bytes, _)) => take(Bytes::copy_from_slice(&buffer[..bytes])).await,
+            Err(error) => {
+                tracing::warn!(%error, "cannot receive a datagram");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+}
 
 /// Serves until `stopped`, then until the last request is answered.
 pub(crate) async fn serve(listener: TcpListener, router: Router, mut stopped: watch::Receiver<bool>) {

@@ -6,7 +6,6 @@
 mod catalog;
 mod params;
 mod profile;
-mod question;
 mod spans;
 mod text;
 mod trace;
@@ -26,6 +25,7 @@ use serde::Serialize;
 
 use crate::app::App;
 use crate::failure::{Failure, FailureKind};
+use crate::question::{self, json};
 
 /// The OpenAPI document.
 const OPENAPI: &str = include_str!("../../../docs/openapi.json");
@@ -151,19 +151,4 @@ struct ErrorObject<'a> {
     column: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     expected: Option<&'a [String]>,
-}
-
-/// `value` as a JSON answer.
-fn json(value: &impl Serialize) -> Response {
-    match serde_json::to_vec(value) {
-        Ok(bytes) => {
-            let mut response = Response::new(Body::from(bytes));
-            response
-                .headers_mut()
-                .insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-            response
-        }
-        // Wire structs have string keys and no floats that JSON lacks, so this is a fault of ours.
-        Err(error) => Failure::internal("the answer cannot be written", &error).into_response(),
-    }
 }

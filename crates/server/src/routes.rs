@@ -1,6 +1,7 @@
 //! Which paths are served where.
 //!
-//! Port 4040 serves everything, 4317 and 4318 what OTLP clients expect there. A path that nobody serves is
+//! Port 4040 serves everything, 4317 and 4318 what OTLP clients expect there. Dialects whose paths collide lie under a
+//! prefix there and, where their own address is on, at its root as well. A path that nobody serves is
 //! answered in the manner of who asked: a gRPC status, or a JSON error.
 
 use std::sync::Arc;
@@ -11,15 +12,20 @@ use axum::http::header;
 use axum::middleware;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get};
+use bytes::Bytes;
 use tower_http::cors::{AllowOrigin, Any, CorsLayer};
 
 use crate::app::App;
-use crate::{metrics, native, otlp, telemetry};
+use crate::failure::FailureKind;
+use crate::metrics::Signal;
+use crate::{jaeger, metrics, native, otlp, telemetry, tempo};
 
-/// Everything: the API, OTLP over HTTP and gRPC, probes and metrics.
+/// Everything: the API, OTLP and the other dialects over HTTP and gRPC, probes and metrics.
 pub(crate) fn http(app: &Arc<App>) -> Router {
     let router = native::routes()
         .merge(otlp::http_routes())
+        .nest("/tempo", tempo::routes())
+        .nest("/jaeger", jaeger::routes())
         .layer(cors(&app.config.cors_origins))
         .merge(otlp::grpc_routes());
     finish(router, app)
@@ -34,6 +40,63 @@ pub(crate) fn otlp_grpc(app: &Arc<App>) -> Router {
 pub(crate) fn otlp_http(app: &Arc<App>) -> Router {
     let router = otlp::http_routes().layer(cors(&app.config.cors_origins));
     finish(router, app)
+}
+
+/// Tempo's API as on its own port.
+pub(crate) fn tempo_http(app: &Arc<App>) -> Router {
+    finish(tempo::routes().layer(cors(&app.config.cors_origins)), app)
+}
+
+/// Jaeger's query API as on its own port.
+pub(crate) fn jaeger_http(app: &Arc<App>) -> Router {
+    finish(jaeger::routes().layer(cors(&app.config.cors_origins)), app)
+}
+
+/// Zipkin's collector.
+pub(crate) fn zipkin_http(app: &Arc<App>) -> Router {
+    finish(Router::new(), app)
+}
+
+/// Jaeger's collector over gRPC.
+pub(crate) fn jaeger_grpc(app: &Arc<App>) -> Router {
+    finish(Router::new(), app)
+}
+
+/// Jaeger's collector for Thrift over HTTP.
+pub(crate) fn jaeger_thrift_http(app: &Arc<App>) -> Router {
+    finish(Router::new(), app)
+}
+
+/// A datagram for Jaeger's agent.
+pub(crate) async fn jaeger_thrift_udp(app: &Arc<App>, _datagram: Bytes) {
+    app.metrics.refused(Signal::Traces, FailureKind::Unsupported.code());
+}
+
+/// A dialect and what is served of it.
+#[derive(Clone, Debug)]
+pub struct Dialect {
+    /// Its page is `docs/NAME.md`.
+    pub name: &'static str,
+    /// Before every path on port 4040; empty where its paths are at the root.
+    pub prefix: &'static str,
+    /// Method (`gRPC` for gRPC) and path, in no order.
+    pub endpoints: Vec<(&'static str, &'static str)>,
+}
+
+/// The dialects of other products, for whoever describes them.
+pub fn dialects() -> Vec<Dialect> {
+    vec![
+        Dialect {
+            name: "tempo",
+            prefix: "/tempo",
+            endpoints: tempo::endpoints(),
+        },
+        Dialect {
+            name: "jaeger",
+            prefix: "/jaeger",
+            endpoints: jaeger::endpoints(),
+        },
+    ]
 }
 
 /// Probes are answered everywhere, and leave no trace.

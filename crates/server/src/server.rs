@@ -1,7 +1,7 @@
 //! The life of a server: bind, open, serve, drain, close.
 //!
 //! ```text
-//! bind three addresses -> serve /healthz, refuse the rest -> open the store -> ready
+//! bind the addresses -> serve /healthz, refuse the rest -> open the store -> ready
 //! stop: not ready -> accept nothing new -> wait for what is in flight -> close the store (flush, lock)
 //! ```
 //!
@@ -13,8 +13,9 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use axum::Router;
 use spanflame_store::Store;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, UdpSocket};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
@@ -31,17 +32,44 @@ pub struct Addresses {
     pub otlp_grpc: SocketAddr,
     /// OTLP over HTTP.
     pub otlp_http: SocketAddr,
+    /// Tempo's API at the root, where it is on.
+    pub tempo_http: Option<SocketAddr>,
+    /// Jaeger's query API at the root, where it is on.
+    pub jaeger_http: Option<SocketAddr>,
+    /// Zipkin's collector, where it is on.
+    pub zipkin_http: Option<SocketAddr>,
+    /// Jaeger's collector over gRPC, where it is on.
+    pub jaeger_grpc: Option<SocketAddr>,
+    /// Jaeger's collector for Thrift over HTTP, where it is on.
+    pub jaeger_thrift_http: Option<SocketAddr>,
+    /// Jaeger's agent over UDP, where it is on.
+    pub jaeger_thrift_udp: Option<SocketAddr>,
 }
 
 impl Addresses {
+    /// Every address that is on, under its key in the settings.
+    pub fn named(&self) -> Vec<(&'static str, SocketAddr)> {
+        let all = [
+            ("http", Some(self.http)),
+            ("otlp_grpc", Some(self.otlp_grpc)),
+            ("otlp_http", Some(self.otlp_http)),
+            ("tempo_http", self.tempo_http),
+            ("jaeger_http", self.jaeger_http),
+            ("zipkin_http", self.zipkin_http),
+            ("jaeger_grpc", self.jaeger_grpc),
+            ("jaeger_thrift_http", self.jaeger_thrift_http),
+            ("jaeger_thrift_udp", self.jaeger_thrift_udp),
+        ];
+        all.into_iter().filter_map(|(key, address)| Some((key, address?))).collect()
+    }
+
     /// The text of a ready file.
     pub fn to_json(&self) -> String {
-        serde_json::json!({
-            "http": self.http.to_string(),
-            "otlp_grpc": self.otlp_grpc.to_string(),
-            "otlp_http": self.otlp_http.to_string(),
-        })
-        .to_string()
+        let named = self
+            .named()
+            .into_iter()
+            .map(|(key, address)| (key.to_owned(), address.to_string().into()));
+        serde_json::Value::Object(named.collect()).to_string()
     }
 }
 
@@ -86,21 +114,12 @@ impl Server {
         for warning in config.warnings() {
             tracing::warn!(warning, "settings");
         }
-        let (http, http_at) = bind("http", config.http).await?;
-        let (grpc, grpc_at) = bind("otlp_grpc", config.otlp_grpc).await?;
-        let (otlp, otlp_at) = bind("otlp_http", config.otlp_http).await?;
-        let addresses = Addresses {
-            http: http_at,
-            otlp_grpc: grpc_at,
-            otlp_http: otlp_at,
-        };
+        let bound = Bound::new(&config).await?;
+        let addresses = bound.addresses;
         let ready_file = config.ready_file.clone();
         let app = Arc::new(App::new(config));
         let (stop, stopped) = watch::channel(false);
-        let mut listeners = JoinSet::new();
-        listeners.spawn(listener::serve(http, routes::http(&app), stopped.clone()));
-        listeners.spawn(listener::serve(grpc, routes::otlp_grpc(&app), stopped.clone()));
-        listeners.spawn(listener::serve(otlp, routes::otlp_http(&app), stopped));
+        let listeners = bound.serve(&app, &stopped);
 
         let store = open(&app.config).await?;
         if app.config.own_telemetry {
@@ -110,7 +129,9 @@ impl Server {
         if let Some(path) = &ready_file {
             write_ready_file(path, &addresses)?;
         }
-        tracing::info!(http = %addresses.http, otlp_grpc = %addresses.otlp_grpc, otlp_http = %addresses.otlp_http, "serving");
+        for (key, address) in addresses.named() {
+            tracing::info!(key, %address, "serving");
+        }
         Ok(Running {
             app,
             store,
@@ -158,6 +179,82 @@ impl Running {
             Err(_) => Err(Error::ShutdownTimeout { timeout }),
         }
     }
+}
+
+/// What is served at an address.
+type Routes = fn(&Arc<App>) -> Router;
+
+/// Every address, bound and not yet served.
+struct Bound {
+    tcp: Vec<(TcpListener, Routes)>,
+    udp: Option<UdpSocket>,
+    addresses: Addresses,
+}
+
+impl Bound {
+    async fn new(config: &Config) -> Result<Bound, Error> {
+        let mut tcp = Vec::new();
+        let (udp, jaeger_thrift_udp) = bind_udp("jaeger_thrift_udp", config.jaeger_thrift_udp).await?.unzip();
+        let addresses = Addresses {
+            http: listen(&mut tcp, "http", config.http, routes::http).await?,
+            otlp_grpc: listen(&mut tcp, "otlp_grpc", config.otlp_grpc, routes::otlp_grpc).await?,
+            otlp_http: listen(&mut tcp, "otlp_http", config.otlp_http, routes::otlp_http).await?,
+            tempo_http: listen_if(&mut tcp, "tempo_http", config.tempo_http, routes::tempo_http).await?,
+            jaeger_http: listen_if(&mut tcp, "jaeger_http", config.jaeger_http, routes::jaeger_http).await?,
+            zipkin_http: listen_if(&mut tcp, "zipkin_http", config.zipkin_http, routes::zipkin_http).await?,
+            jaeger_grpc: listen_if(&mut tcp, "jaeger_grpc", config.jaeger_grpc, routes::jaeger_grpc).await?,
+            jaeger_thrift_http: listen_if(
+                &mut tcp,
+                "jaeger_thrift_http",
+                config.jaeger_thrift_http,
+                routes::jaeger_thrift_http,
+            )
+            .await?,
+            jaeger_thrift_udp,
+        };
+        Ok(Bound { tcp, udp, addresses })
+    }
+
+    fn serve(self, app: &Arc<App>, stopped: &watch::Receiver<bool>) -> JoinSet<()> {
+        let mut listeners = JoinSet::new();
+        for (listener, routes) in self.tcp {
+            listeners.spawn(listener::serve(listener, routes(app), stopped.clone()));
+        }
+        if let Some(socket) = self.udp {
+            let app = app.clone();
+            let take = async move |datagram| routes::jaeger_thrift_udp(&app, datagram).await;
+            listeners.spawn(listener::receive(socket, take, stopped.clone()));
+        }
+        listeners
+    }
+}
+
+async fn listen_if(
+    tcp: &mut Vec<(TcpListener, Routes)>,
+    key: &'static str,
+    address: Option<SocketAddr>,
+    routes: Routes,
+) -> Result<Option<SocketAddr>, Error> {
+    match address {
+        Some(address) => listen(tcp, key, address, routes).await.map(Some),
+        None => Ok(None),
+    }
+}
+
+async fn listen(tcp: &mut Vec<(TcpListener, Routes)>, key: &'static str, address: SocketAddr, routes: Routes) -> Result<SocketAddr, Error> {
+    let (listener, bound) = bind(key, address).await?;
+    tcp.push((listener, routes));
+    Ok(bound)
+}
+
+async fn bind_udp(key: &'static str, address: Option<SocketAddr>) -> Result<Option<(UdpSocket, SocketAddr)>, Error> {
+    let Some(address) = address else {
+        return Ok(None);
+    };
+    let failed = |source| Error::Bind { key, address, source };
+    let socket = UdpSocket::bind(address).await.map_err(failed)?;
+    let bound = socket.local_addr().map_err(failed)?;
+    Ok(Some((socket, bound)))
 }
 
 async fn bind(key: &'static str, address: SocketAddr) -> Result<(TcpListener, SocketAddr), Error> {

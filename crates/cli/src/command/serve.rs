@@ -55,7 +55,7 @@ spanflame serves
   API, OTLP/HTTP     http://{http}
   OTLP over gRPC     http://{otlp_grpc}
   OTLP over HTTP     http://{otlp_http}
-  data               {data}
+{further}  data               {data}
 
 Send the first data:
   traces    export OTEL_EXPORTER_OTLP_ENDPOINT=http://{otlp_http} OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf
@@ -65,8 +65,26 @@ Then ask:
   spanflame spans{server}
   spanflame why TRACE{server}
 ",
+        further = further(addresses),
         server = server_flag(http),
     )
+}
+
+/// A line for each address that is off by default.
+fn further(addresses: &Addresses) -> String {
+    let named = addresses.named().into_iter().filter_map(|(key, address)| {
+        let (title, scheme) = match key {
+            "tempo_http" => ("Tempo", "http"),
+            "jaeger_http" => ("Jaeger", "http"),
+            "zipkin_http" => ("Zipkin collector", "http"),
+            "jaeger_grpc" => ("Jaeger over gRPC", "http"),
+            "jaeger_thrift_http" => ("Jaeger Thrift", "http"),
+            "jaeger_thrift_udp" => ("Jaeger over UDP", "udp"),
+            _ => return None,
+        };
+        Some(format!("  {title:<18} {scheme}://{}\n", reachable(address)))
+    });
+    named.collect()
 }
 
 /// An address that this machine can send to: nobody can send to 0.0.0.0 everywhere.
@@ -143,12 +161,20 @@ mod tests {
             http: address(1),
             otlp_grpc: address(2),
             otlp_http: SocketAddr::from((Ipv4Addr::UNSPECIFIED, 3)),
+            tempo_http: Some(address(4)),
+            jaeger_http: None,
+            zipkin_http: None,
+            jaeger_grpc: None,
+            jaeger_thrift_http: None,
+            jaeger_thrift_udp: Some(address(5)),
         };
         let text = greeting(&addresses, "d");
         for expected in [
             "http://127.0.0.1:1\n",
             "http://127.0.0.1:2\n",
             "ENDPOINT=http://127.0.0.1:3 ",
+            "Tempo              http://127.0.0.1:4\n",
+            "Jaeger over UDP    udp://127.0.0.1:5\n",
             "data               d\n",
             "spans --server http://127.0.0.1:1\n",
         ] {

@@ -48,6 +48,10 @@ pub(super) fn read_address(text: &str) -> Result<SocketAddr, String> {
         .map_err(|_| "IP:PORT such as 127.0.0.1:4040 (port 0 takes a free one)".to_owned())
 }
 
+pub(super) fn show_address(address: SocketAddr) -> String {
+    address.to_string()
+}
+
 pub(super) fn read_path(text: &str) -> Result<PathBuf, String> {
     match text {
         "" => Err("a path".to_owned()),

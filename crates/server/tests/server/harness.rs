@@ -14,7 +14,7 @@ use opentelemetry_proto::tonic::resource::v1::Resource;
 use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans, Span};
 use prost::Message;
 use serde_json::Value;
-use spanflame_server::{Config, Running, Server};
+use spanflame_server::{Addresses, Config, Running, Server};
 
 /// When everything in these tests happens: 2026-09-21.
 pub(crate) const START_NS: u64 = 1_790_000_000_000_000_000;
@@ -74,6 +74,10 @@ impl TestServer {
         self.running.addresses().http
     }
 
+    pub(crate) fn addresses(&self) -> Addresses {
+        self.running.addresses()
+    }
+
     pub(crate) fn otlp_http(&self) -> SocketAddr {
         self.running.addresses().otlp_http
     }
@@ -97,6 +101,12 @@ impl TestServer {
     /// A `GET` whose parameters are encoded here.
     pub(crate) async fn ask(&self, path: &str, query: &[(&str, &str)]) -> Reply {
         reply(self.client.get(format!("http://{}{path}", self.http())).query(query)).await
+    }
+
+    /// A request without a body, by the name of its method.
+    pub(crate) async fn request(&self, method: &str, path_and_query: &str) -> Reply {
+        let method = method.parse().expect("a method");
+        reply(self.client.request(method, format!("http://{}{path_and_query}", self.http()))).await
     }
 
     pub(crate) async fn post(&self, at: SocketAddr, path: &str, headers: &[(&str, &str)], body: Vec<u8>) -> Reply {

@@ -25,6 +25,38 @@ async fn the_ready_file_names_the_bound_addresses_and_goes_with_the_server() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn dialects_have_their_own_addresses_where_they_are_on() {
+    let directory = TempDir::new().expect("a directory");
+    let mut config = config(directory.path());
+    let anywhere = Some(config.http);
+    config.tempo_http = anywhere;
+    config.jaeger_http = anywhere;
+    config.zipkin_http = anywhere;
+    config.jaeger_grpc = anywhere;
+    config.jaeger_thrift_http = anywhere;
+    config.jaeger_thrift_udp = anywhere;
+    let server = TestServer::start(config).await;
+    let named = server.addresses().named();
+    let keys: Vec<&str> = named.iter().map(|(key, _)| *key).collect();
+    let further = [
+        "tempo_http",
+        "jaeger_http",
+        "zipkin_http",
+        "jaeger_grpc",
+        "jaeger_thrift_http",
+        "jaeger_thrift_udp",
+    ];
+    assert_eq!(keys[3..], further);
+    let ready: serde_json::Value = serde_json::from_str(&server.addresses().to_json()).expect("JSON");
+    for (key, address) in named.into_iter().filter(|(key, _)| *key != "jaeger_thrift_udp") {
+        assert_eq!(ready[key], address.to_string());
+        let answer = reqwest::get(format!("http://{address}/healthz")).await.expect("answers");
+        assert_eq!(answer.status(), 200, "{key}");
+    }
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_restart_keeps_everything_and_recognises_what_it_had() {
     let directory = TempDir::new().expect("a directory");
     let (spans, samples) = (traces("cart", vec![span(1, 2, 0, "GET /", 0)]), profiles("cart", 1, 2, 10, 7));

@@ -7,7 +7,9 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Instant;
 
-use axum::response::Response;
+use axum::body::Body;
+use axum::response::{IntoResponse, Response};
+use http::{HeaderValue, header};
 use serde::Serialize;
 use spanflame_query::Engine;
 use tokio::runtime::Handle;
@@ -18,7 +20,7 @@ use crate::ingest;
 use crate::telemetry::stage;
 
 /// Asks the engine and writes what it answers. `name` is the question's in the metrics.
-pub(super) async fn ask<A, F, T, W>(app: &Arc<App>, name: &'static str, asked: A, write: W) -> Result<Response, Failure>
+pub(crate) async fn ask<A, F, T, W>(app: &Arc<App>, name: &'static str, asked: A, write: W) -> Result<Response, Failure>
 where
     A: FnOnce(Engine) -> F + Send + 'static,
     F: Future<Output = Result<T, spanflame_query::Error>>,
@@ -37,17 +39,17 @@ where
 
 /// Since when the client waits.
 #[derive(Clone, Copy)]
-pub(super) struct Stopwatch(Instant);
+pub(crate) struct Stopwatch(Instant);
 
 impl Stopwatch {
     /// From now on.
-    pub(super) fn start() -> Stopwatch {
+    pub(crate) fn start() -> Stopwatch {
         Stopwatch(Instant::now())
     }
 
     /// The JSON of `body` with the time taken so far.
-    pub(super) fn json(&self, body: impl Serialize) -> Response {
-        super::json(&Timed {
+    pub(crate) fn json(&self, body: impl Serialize) -> Response {
+        json(&Timed {
             body,
             took_ms: self.0.elapsed().as_micros() as f64 / 1e3,
         })
@@ -78,4 +80,19 @@ where
         response
     });
     thread.await.map_err(|error| Failure::internal("the question failed", &error))?
+}
+
+/// `value` as a JSON answer.
+pub(crate) fn json(value: &impl Serialize) -> Response {
+    match serde_json::to_vec(value) {
+        Ok(bytes) => {
+            let mut response = Response::new(Body::from(bytes));
+            response
+                .headers_mut()
+                .insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+            response
+        }
+        // Wire structs have string keys and no floats that JSON lacks, so this is a fault of ours.
+        Err(error) => Failure::internal("the answer cannot be written", &error).into_response(),
+    }
 }
