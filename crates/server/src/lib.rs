@@ -10,6 +10,7 @@
 //! | `routes` | which paths are served where |
 //! | `admission` | who may send how much |
 //! | `question` | asking the engine on a thread of its own |
+//! | `grpc` | the framing of gRPC |
 //! | `ingest` | from a body to the store |
 //! | `failure` | error kind -> HTTP status and gRPC code |
 //! | `metrics` | what `/metrics` says |
@@ -29,6 +30,7 @@ mod app;
 mod body;
 mod error;
 mod failure;
+mod grpc;
 mod ingest;
 mod jaeger;
 mod listener;

@@ -24,7 +24,6 @@ use crate::ingest::Upload;
 use crate::metrics::Signal;
 
 use answer::Answer;
-pub(crate) use grpc::{is_grpc, unknown_method};
 
 /// How an OTLP message is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -18,7 +18,7 @@ use tower_http::cors::{AllowOrigin, Any, CorsLayer};
 use crate::app::App;
 use crate::failure::FailureKind;
 use crate::metrics::Signal;
-use crate::{jaeger, metrics, native, otlp, telemetry, tempo};
+use crate::{grpc, jaeger, metrics, native, otlp, telemetry, tempo};
 
 /// Everything: the API, OTLP and the other dialects over HTTP and gRPC, probes and metrics.
 pub(crate) fn http(app: &Arc<App>) -> Router {
@@ -136,8 +136,8 @@ async fn scrape(State(app): State<Arc<App>>) -> Response {
 }
 
 async fn nothing_here(request: Request) -> Response {
-    if otlp::is_grpc(request.headers()) {
-        return otlp::unknown_method(request.uri().path());
+    if grpc::is_grpc(request.headers()) {
+        return grpc::unknown_method(request.uri().path());
     }
     native::not_found(request).await
 }

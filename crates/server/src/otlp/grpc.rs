@@ -1,29 +1,19 @@
 //! OTLP over gRPC: four unary methods on raw messages.
-//!
-//! The framing is read here and not by tonic's generated services for three reasons: the decoders of profiles
-//! need the bytes; decompression of 64 MiB belongs on a worker, not on the reactor; and a message over the limit
-//! must be `RESOURCE_EXHAUSTED`, which tonic calls `OUT_OF_RANGE`. Statuses and trailers are tonic's.
-//!
-//! A unary request is one frame: a flag byte (compressed or not), a length of 32 bits, the message.
 
 use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Body;
 use axum::extract::State;
-use axum::response::Response;
 use axum::routing::post;
-use bytes::{BufMut, Bytes, BytesMut};
-use http::{HeaderMap, HeaderValue, Request, header};
-use http_body_util::{BodyExt, Full};
-use spanflame_formats::compression::Encoding;
+use http::Request;
 
 use super::answer::encode_status;
 use super::{Wire, export};
 use crate::admission::write_tenant;
 use crate::app::App;
-use crate::body;
-use crate::failure::{Failure, FailureKind};
+use crate::failure::Failure;
+use crate::grpc;
 use crate::ingest::Upload;
 use crate::metrics::Signal;
 
@@ -38,18 +28,15 @@ const METHODS: [(&str, Signal); 4] = [
     ("/opentelemetry.proto.collector.logs.v1.LogsService/Export", Signal::Logs),
 ];
 
-/// Bytes before the message in a frame.
-const FRAME_HEADER_BYTES: usize = 5;
-
 pub(super) fn routes() -> Router<Arc<App>> {
     let mut router = Router::new();
     for (path, signal) in METHODS {
         let handler = move |State(app): State<Arc<App>>, request: Request<Body>| async move {
             match receive(&app, signal, request).await {
-                Ok(message) => success(message),
+                Ok(message) => grpc::success([message]),
                 Err(failure) => {
                     app.metrics.refused(signal, failure.kind.code());
-                    refusal(&failure)
+                    grpc::refusal(&failure, encode_status(&failure, Wire::Protobuf))
                 }
             }
         };
@@ -58,125 +45,17 @@ pub(super) fn routes() -> Router<Arc<App>> {
     router
 }
 
-/// Whether a request is gRPC, by its content type.
-pub(crate) fn is_grpc(headers: &HeaderMap) -> bool {
-    let value = headers.get(header::CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes);
-    value.starts_with(b"application/grpc")
-}
-
-/// The answer to a gRPC method that is not served.
-pub(crate) fn unknown_method(path: &str) -> Response {
-    tonic::Status::unimplemented(format!("{path} is no method of this server")).into_http()
-}
-
 async fn receive(app: &App, signal: Signal, request: Request<Body>) -> Result<Vec<u8>, Failure> {
-    let upload = read_upload(app, signal, request).await?;
-    let answer = export(app, upload, Wire::Protobuf).await?;
-    Ok(answer.encode(Wire::Protobuf))
-}
-
-async fn read_upload(app: &App, signal: Signal, request: Request<Body>) -> Result<Upload, Failure> {
     let (parts, body) = request.into_parts();
-    if !is_grpc(&parts.headers) {
-        return Err(Failure::new(FailureKind::Unsupported, "expected content type application/grpc"));
-    }
     let tenant = write_tenant(&parts.headers)?;
-    let mut load = app.ingest.load();
-    let bytes_max = app.ingest.request_bytes_max() + FRAME_HEADER_BYTES as u64;
-    let body = body::read(&parts.headers, body, bytes_max, &mut load).await?;
-    let (compressed, message) = unframe(body)?;
-    let encoding = match (compressed, parts.headers.get("grpc-encoding")) {
-        (false, _) => Encoding::Identity,
-        (true, Some(name)) => body::encoding(name.as_bytes())?,
-        (true, None) => {
-            return Err(Failure::invalid(
-                "grpc-encoding",
-                "the message is compressed, expected a grpc-encoding",
-            ));
-        }
-    };
-    Ok(Upload {
+    let received = grpc::read(app, &parts.headers, body).await?;
+    let upload = Upload {
         tenant,
         signal,
-        body: message,
-        encoding,
-        load,
-    })
-}
-
-/// Whether the message is compressed, and the message.
-fn unframe(mut body: Bytes) -> Result<(bool, Bytes), Failure> {
-    let header: Option<[u8; FRAME_HEADER_BYTES]> = body.get(..FRAME_HEADER_BYTES).and_then(|bytes| bytes.try_into().ok());
-    let Some([flag, length @ ..]) = header else {
-        let message = format!(
-            "the body has {} bytes, expected a frame of at least {FRAME_HEADER_BYTES}",
-            body.len()
-        );
-        return Err(Failure::invalid("body", message));
+        body: received.message,
+        encoding: received.encoding,
+        load: received.load,
     };
-    let message = body.split_off(FRAME_HEADER_BYTES);
-    let length = u32::from_be_bytes(length) as usize;
-    if message.len() != length {
-        let text = format!(
-            "{} bytes follow a frame header that names {length}, expected one whole message",
-            message.len()
-        );
-        return Err(Failure::invalid("body", text));
-    }
-    match flag {
-        0 | 1 => Ok((flag == 1, message)),
-        other => Err(Failure::invalid("body", format!("the frame's flag is {other}, expected 0 or 1"))),
-    }
-}
-
-fn success(message: Vec<u8>) -> Response {
-    let mut frame = BytesMut::with_capacity(FRAME_HEADER_BYTES + message.len());
-    frame.put_u8(0);
-    frame.put_u32(message.len() as u32);
-    frame.put_slice(&message);
-    let mut trailers = HeaderMap::new();
-    trailers.insert("grpc-status", HeaderValue::from_static("0"));
-    let body = Full::new(frame.freeze()).with_trailers(std::future::ready(Some(Ok(trailers))));
-    let mut response = Response::new(Body::new(body));
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
-    headers.insert("grpc-accept-encoding", HeaderValue::from_static("identity,gzip,zstd"));
-    response
-}
-
-fn refusal(failure: &Failure) -> Response {
-    let details = Bytes::from(encode_status(failure, Wire::Protobuf));
-    let mut response = tonic::Status::with_details(failure.kind.grpc(), failure.message.clone(), details).into_http::<Body>();
-    let accepted = HeaderValue::from_static("identity,gzip,zstd");
-    response.headers_mut().insert("grpc-accept-encoding", accepted);
-    response
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn check(body: &'static [u8], expected: Result<(bool, &'static [u8]), &str>) {
-        let unframed = unframe(Bytes::from_static(body)).map_err(|failure| failure.message);
-        let expected = expected
-            .map(|(flag, message)| (flag, Bytes::from_static(message)))
-            .map_err(str::to_owned);
-        assert_eq!(unframed, expected);
-    }
-
-    #[test]
-    fn a_frame_is_a_flag_a_length_and_a_message() {
-        check(b"\0\0\0\0\x02ab", Ok((false, b"ab")));
-        check(b"\x01\0\0\0\0", Ok((true, b"")));
-    }
-
-    #[test]
-    fn broken_frames_name_what_was_expected() {
-        check(b"\0\0", Err("the body has 2 bytes, expected a frame of at least 5"));
-        check(
-            b"\0\0\0\0\x03ab",
-            Err("2 bytes follow a frame header that names 3, expected one whole message"),
-        );
-        check(b"\x02\0\0\0\0", Err("the frame's flag is 2, expected 0 or 1"));
-    }
+    let answer = export(app, upload, Wire::Protobuf).await?;
+    Ok(answer.encode(Wire::Protobuf))
 }
