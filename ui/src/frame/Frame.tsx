@@ -72,13 +72,18 @@ function useFrameRange(): FrameSearch {
   return said;
 }
 
+const THEMES = {
+  system: { sign: "◐", next: "light", name: "the system's" },
+  light: { sign: "☀", next: "dark", name: "light" },
+  dark: { sign: "☾", next: "system", name: "dark" },
+} as const;
+
 function ThemeSwitch() {
   const [choice, choose] = useThemeChoice();
+  const theme = THEMES[choice];
   return (
-    <select className="field" aria-label="Theme" value={choice} onChange={(event) => choose(event.target.value as typeof choice)}>
-      <option value="system">System theme</option>
-      <option value="light">Light</option>
-      <option value="dark">Dark</option>
-    </select>
+    <button type="button" className="button" aria-label={`Theme: ${theme.name}`} title={`Theme: ${theme.name}; next: ${THEMES[theme.next].name}`} onClick={() => choose(theme.next)}>
+      {theme.sign}
+    </button>
   );
 }

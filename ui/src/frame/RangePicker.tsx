@@ -16,6 +16,7 @@ export function RangePicker() {
   const root = useRef<HTMLDivElement>(null);
   const isTrace = useRouterState({ select: (state) => state.location.pathname.startsWith("/trace/") });
 
+  useKeys("Time", [{ press: "r", does: "ask again for the latest", run: clock.refresh }]);
   useEffect(() => {
     if (!isOpen) return undefined;
     const close = (event: PointerEvent): void => {

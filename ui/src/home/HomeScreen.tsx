@@ -1,17 +1,85 @@
-/** Home: how the services fare. */
+/** Home: how the services fare, and the way into their slow and failed requests. */
 
 import { useQuery } from "@tanstack/react-query";
+import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 
+import type { Services } from "../api/answers";
 import { services } from "../api/questions";
-import { Asked } from "../parts/State";
+import { Asked, Empty } from "../parts/State";
+import { counted, duration } from "../text/quantity";
 import { useClock } from "../time/clock";
+import { RANGE_PRESETS } from "../time/range";
+import { FirstData } from "./FirstData";
+import { ServiceTable } from "./ServiceTable";
+import "./home.css";
+
+/** Points of a sparkline. */
+const BUCKETS = 30;
 
 export function HomeScreen() {
   const clock = useClock();
-  const query = useQuery(services(clock.range));
+  const query = useQuery(services(clock.range, BUCKETS));
   return (
-    <Asked what="services" query={query}>
-      {(answer) => <p>{answer.services.map((service) => service.name).join(", ")}</p>}
+    <div className="home">
+      <Asked what="services" query={query}>
+        {(answer) => (answer.services.length > 0 ? <Answered answer={answer} /> : <NothingInRange />)}
+      </Asked>
+    </div>
+  );
+}
+
+function Answered({ answer }: { answer: Services }) {
+  const { order = "name" } = useSearch({ from: "/" });
+  const navigate = useNavigate({ from: "/" });
+  const sum = (of: (service: Services["services"][number]) => number): number => answer.services.reduce((total, service) => total + of(service), 0);
+  return (
+    <>
+      <header className="home-head">
+        <h1>Services</h1>
+        <p className="muted">
+          {counted(answer.services.length, "service")}, {counted(sum((service) => service.spans), "span")}, {counted(sum((service) => service.samples), "sample")};
+          answered in {duration(answer.took_ms * 1e6)}
+        </p>
+      </header>
+      <ServiceTable
+        answer={answer}
+        order={order}
+        onOrder={(key) => void navigate({ search: (before) => ({ ...before, order: key === "name" ? undefined : key }), replace: true })}
+      />
+    </>
+  );
+}
+
+/** Either the store is empty, or only the range is. */
+function NothingInRange() {
+  const clock = useClock();
+  const ever = useQuery(services({ start: 0n, end: clock.range.end }));
+  return (
+    <Asked what="services" query={ever}>
+      {(answer) => (answer.services.length === 0 ? <FirstData onLook={clock.refresh} /> : <OutsideOfRange count={answer.services.length} />)}
     </Asked>
+  );
+}
+
+function OutsideOfRange({ count }: { count: number }) {
+  const wider = RANGE_PRESETS.filter((preset) => ["now-24h", "now-7d", "now-14d"].includes(preset.start));
+  return (
+    <Empty
+      title="No data in this range"
+      actions={
+        <>
+          {wider.map((preset) => (
+            <Link key={preset.start} className="button" to="/" search={{ start: preset.start }}>
+              {preset.label}
+            </Link>
+          ))}
+          <Link className="button" to="/" search={{ start: "0" }}>
+            Everything
+          </Link>
+        </>
+      }
+    >
+      {counted(count, "service")} sent data at other times. Choose a longer range.
+    </Empty>
   );
 }

@@ -3,12 +3,13 @@
 import type { ReactNode } from "react";
 
 export interface Column<Row, Key extends string> {
-  key: Key;
+  /** Names the order by this column; absent: cannot be sorted by. */
+  key?: Key;
   heading: string;
   /** Longer than the heading: unit and meaning. */
   title?: string;
   isNumber?: boolean;
-  /** Absent: cannot be sorted by. Numbers sort the largest first, text from A; unknown ones come last. */
+  /** Numbers sort the largest first, text from A; unknown ones come last. */
   sortBy?: (row: Row) => number | string | undefined;
   cell: (row: Row) => ReactNode;
 }
@@ -36,14 +37,14 @@ export function Table<Row, Key extends string>({
         <tr>
           {columns.map((column) => (
             <th
-              key={column.key}
+              key={column.heading}
               scope="col"
               className={column.isNumber ? "number" : undefined}
               title={column.title}
               aria-sort={column.key === order ? (column.isNumber ? "descending" : "ascending") : undefined}
             >
-              {column.sortBy ? (
-                <button type="button" className="sort" onClick={() => onOrder(column.key)}>
+              {column.key ? (
+                <button type="button" className="sort" onClick={() => column.key && onOrder(column.key)}>
                   {column.heading}
                   <span aria-hidden="true">{column.key === order ? (column.isNumber ? " ↓" : " ↑") : ""}</span>
                 </button>
@@ -58,7 +59,7 @@ export function Table<Row, Key extends string>({
         {sorted.map((row) => (
           <tr key={rowKey(row)}>
             {columns.map((column) => (
-              <td key={column.key} className={column.isNumber ? "number" : undefined}>
+              <td key={column.heading} className={column.isNumber ? "number" : undefined}>
                 {column.cell(row)}
               </td>
             ))}
