@@ -11,6 +11,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     files.retain(|path| path.extension().is_some_and(|e| e == "proto"));
     files.sort();
     let descriptors = protox::compile(&files, ["proto"])?;
-    tonic_prost_build::configure().compile_fds(descriptors)?;
+    // Services are served on raw messages (`server/src/grpc.rs` says why), so only messages are generated.
+    tonic_prost_build::configure()
+        .build_client(false)
+        .build_server(false)
+        .compile_fds(descriptors)?;
     Ok(())
 }

@@ -8,3 +8,9 @@
 pub mod pprof {
     include!(concat!(env!("OUT_DIR"), "/perftools.profiles.rs"));
 }
+
+/// Grafana Tempo's query API, package `tempopb`.
+#[allow(missing_docs, unreachable_pub, clippy::all)]
+pub mod tempo {
+    include!(concat!(env!("OUT_DIR"), "/tempopb.rs"));
+}

@@ -19,6 +19,7 @@ mod scoped;
 mod search;
 mod selector;
 mod trace;
+mod traces;
 mod tree;
 mod window;
 
@@ -35,5 +36,6 @@ pub use reasons::{Reason, ReasonCode};
 pub use search::{FoundSpan, Order, SearchAnswer, SearchRequest};
 pub use selector::LabelSelector;
 pub use trace::{SpanProfile, Trace, TraceData, TraceRequest, TraceSpan};
+pub use traces::{FoundTrace, MatchedSpan, SpanCount, TracesRequest};
 pub use tree::{CallTree, NODES_MAX, ShownFrame, StackTotal};
 pub use window::WindowMatch;

@@ -134,6 +134,39 @@ impl<'a> TraceIndex<'a> {
         found
     }
 
+    /// The spans whose profile in scope `subtree` has samples.
+    pub(crate) fn profiled_subtrees(&self, samples: &[StoredSample]) -> HashSet<SpanId> {
+        let mut profiled = HashSet::new();
+        let mut ambiguous: HashSet<Vec<SpanId>> = HashSet::new();
+        for stored in samples {
+            match self.owner(stored) {
+                Owner::Span(span, _) => self.add_ancestry(span, &mut profiled),
+                Owner::Candidates(spans, true) => drop(ambiguous.insert(spans)),
+                Owner::Candidates(_, false) | Owner::TraceOnly | Owner::Elsewhere => {}
+            }
+        }
+        // A subtree holds an ambiguous sample where it holds every span that the sample names.
+        for spans in ambiguous {
+            let lines = spans.into_iter().map(|span| {
+                let mut line = HashSet::new();
+                self.add_ancestry(span, &mut line);
+                line
+            });
+            profiled.extend(lines.reduce(|a, b| &a & &b).into_iter().flatten());
+        }
+        profiled
+    }
+
+    /// Adds a span and everything above it; what is in `found` has its ancestors there too.
+    fn add_ancestry(&self, id: SpanId, found: &mut HashSet<SpanId>) {
+        let mut pending = vec![id];
+        while let Some(at) = pending.pop() {
+            if found.insert(at) {
+                pending.extend(self.get(at).iter().filter_map(|stored| stored.span.parent_span_id));
+            }
+        }
+    }
+
     /// The received spans whose samples an answer may need: the selected ones, and the local root that may hold
     /// their time.
     pub(crate) fn relevant(&self, span: Option<SpanId>, scope: Scope) -> HashSet<SpanId> {

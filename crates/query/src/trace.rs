@@ -48,6 +48,8 @@ pub struct TraceSpan {
     pub parent_missing: bool,
     /// Another span with the same ids and other content is stored too.
     pub shared_id: bool,
+    /// It or one of its descendants was profiled: its profile in scope `subtree` has samples.
+    pub subtree_profiled: bool,
     /// What was profiled in it, in scope `span`.
     pub profiles: BTreeMap<ProfileType, SpanProfile>,
 }
@@ -79,6 +81,7 @@ impl TraceData {
         let (mut by_span, unassigned) = self.profiles(&index);
         let range = self.spans.iter().map(|stored| stored.span.range()).reduce(TimeRange::cover);
         let services: BTreeSet<&str> = self.spans.iter().map(|stored| stored.span.resource.service()).collect();
+        let profiled = index.profiled_subtrees(&self.samples);
         let mut spans: Vec<TraceSpan> = Vec::with_capacity(self.spans.len());
         for stored in &self.spans {
             let id = stored.span.span_id;
@@ -86,6 +89,7 @@ impl TraceData {
                 local_root_span_id: index.local_root(id),
                 parent_missing: stored.span.parent_span_id.is_some_and(|parent| !index.contains(parent)),
                 shared_id: index.get(id).len() > 1,
+                subtree_profiled: profiled.contains(&id),
                 profiles: by_span.remove(&id).unwrap_or_default(),
                 stored: stored.clone(),
             });

@@ -16,7 +16,7 @@ mod eval;
 mod lexer;
 mod parser;
 
-use spanflame_model::Span;
+use spanflame_model::{Span, Value};
 use spanflame_store::{SpanCondition, SpanFields};
 
 pub use error::{Error, Position};
@@ -72,6 +72,15 @@ impl Query {
     /// Whether a span matches; `None` if that depends on the trace and `trace` is not given.
     pub fn test(&self, span: &Span, trace: Option<&TraceFacts>) -> Option<bool> {
         eval::test(&self.filter, span, trace)
+    }
+
+    /// What the query names of a span, in its order and each once: the key, without scope, and the value of what is
+    /// there. Name and duration, which every answer has anyway, are left out.
+    pub fn named(&self, span: &Span, trace: &TraceFacts) -> Vec<(String, Value)> {
+        conditions::named(&self.filter)
+            .into_iter()
+            .filter_map(|field| Some((field.key()?, eval::value(field, span, Some(trace))?)))
+            .collect()
     }
 
     /// What every matching span meets.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::ControlFlow;
 
 use futures::stream::{self, StreamExt, TryStreamExt};
-use spanflame_model::{Span, SpanId, TraceId};
+use spanflame_model::{Span, SpanId, Tenant, TraceId};
 use spanflame_store::{SpanFields, SpanScan, StoredSpan};
 
 use super::Engine;
@@ -12,7 +12,7 @@ use super::fetch::check_tenants;
 use crate::Error;
 use crate::search::{Cursor, FoundSpan, Ranking, SearchAnswer, SearchRequest};
 use crate::trace::{SpanProfile, TraceData};
-use crate::traceql::TraceFacts;
+use crate::traceql::{Query, TraceFacts};
 
 /// Traces that are looked up at the same time.
 const LOOKUPS: usize = 8;
@@ -40,7 +40,10 @@ impl Engine {
         };
         let cursor = request.cursor(last_received)?;
         let facts = match request.query.needs_trace() {
-            true => self.facts_of_candidates(request, &cursor).await?,
+            true => {
+                self.facts_of_candidates(&request.tenants, &request.query, &scan(request, &cursor))
+                    .await?
+            }
             false => HashMap::new(),
         };
         let mut ranking = Ranking::new(request.order, limit, &cursor);
@@ -60,10 +63,15 @@ impl Engine {
     }
 
     /// Facts about every trace with a span for which the answer depends on them.
-    async fn facts_of_candidates(&self, request: &SearchRequest, cursor: &Cursor) -> Result<HashMap<TraceId, TraceFacts>, Error> {
+    pub(super) async fn facts_of_candidates(
+        &self,
+        tenants: &[Tenant],
+        query: &Query,
+        scan: &SpanScan,
+    ) -> Result<HashMap<TraceId, TraceFacts>, Error> {
         let mut traces = HashSet::new();
-        self.visit_spans(&scan(request, cursor), |stored| {
-            if request.query.test(&stored.span, None).is_none() {
+        self.visit_spans(scan, |stored| {
+            if query.test(&stored.span, None).is_none() {
                 traces.insert(stored.span.trace_id);
             }
             match traces.len() > TRACES_MAX {
@@ -80,10 +88,7 @@ impl Engine {
             });
         }
         let lookups = traces.into_iter().map(|trace_id| async move {
-            let spans = self
-                .snapshot
-                .trace_spans_with(&request.tenants, trace_id, SpanFields::default())
-                .await?;
+            let spans = self.snapshot.trace_spans_with(tenants, trace_id, SpanFields::default()).await?;
             let samples = Vec::new();
             Ok::<_, Error>((trace_id, TraceData { trace_id, spans, samples }.facts()))
         });

@@ -162,3 +162,23 @@ fn the_halves_of_a_shared_id_are_one_span() {
     ];
     check_local_roots(halves, &[(2, 2), (3, 2)]);
 }
+
+#[test]
+fn a_subtree_is_profiled_if_a_span_below_is() {
+    let spans = two_services();
+    let index = TraceIndex::new(trace_id(1), &spans);
+    let profiled = |samples: &[Link]| {
+        let samples: Vec<StoredSample> = samples.iter().cloned().map(sample).collect();
+        let mut ids: Vec<SpanId> = index.profiled_subtrees(&samples).into_iter().collect();
+        ids.sort_unstable();
+        ids
+    };
+    assert_eq!(profiled(&[link(1, 3, Claim::Active)]), [1, 2, 3].map(span_id));
+    assert_eq!(profiled(&[link(2, 3, Claim::Active)]), []);
+    // A sample of either 2 or 4 belongs for sure to what holds both.
+    let either = Link::Candidates {
+        trace_ids: vec![trace_id(1)],
+        span_ids: vec![span_id(2), span_id(4)],
+    };
+    assert_eq!(profiled(&[either]), [1, 2].map(span_id));
+}

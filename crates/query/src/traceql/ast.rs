@@ -81,6 +81,16 @@ pub(super) enum Field {
     Intrinsic(Intrinsic),
 }
 
+impl Field {
+    /// Under what key an answer shows it; `None` for what every answer has anyway.
+    pub(super) fn key(&self) -> Option<String> {
+        match self {
+            Field::Any(name) | Field::Span(name) | Field::Resource(name) | Field::Instrumentation(name) => Some(name.clone()),
+            Field::Intrinsic(intrinsic) => intrinsic.key().map(str::to_owned),
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Intrinsic {
     Name,
@@ -99,6 +109,19 @@ pub(super) enum Intrinsic {
 }
 
 impl Intrinsic {
+    fn key(self) -> Option<&'static str> {
+        match self {
+            Intrinsic::Status => Some("status"),
+            Intrinsic::StatusMessage => Some("statusMessage"),
+            Intrinsic::Kind => Some("kind"),
+            Intrinsic::ParentId => Some("span:parentID"),
+            Intrinsic::InstrumentationName => Some("instrumentation:name"),
+            Intrinsic::InstrumentationVersion => Some("instrumentation:version"),
+            Intrinsic::Name | Intrinsic::Duration | Intrinsic::SpanId => None,
+            Intrinsic::TraceId | Intrinsic::TraceDuration | Intrinsic::RootName | Intrinsic::RootService => None,
+        }
+    }
+
     /// Whether it is about the trace around the span and cannot be told from the span.
     pub(super) fn is_of_trace(self) -> bool {
         matches!(self, Intrinsic::TraceDuration | Intrinsic::RootName | Intrinsic::RootService)

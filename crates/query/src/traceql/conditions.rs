@@ -40,6 +40,18 @@ pub(super) fn fields(filter: &Expr) -> SpanFields {
     fields
 }
 
+/// Every field, in order of appearance, each once.
+pub(super) fn named(filter: &Expr) -> Vec<&Field> {
+    let mut found: Vec<&Field> = Vec::new();
+    any_field(filter, &mut |field| {
+        if !found.contains(&field) {
+            found.push(field);
+        }
+        false
+    });
+    found
+}
+
 fn collect(expr: &Expr, found: &mut Vec<SpanCondition>) {
     match expr {
         Expr::All(terms) => terms.iter().for_each(|term| collect(term, found)),
@@ -103,7 +115,7 @@ fn duration(operator: Comparator, literal: &Literal) -> Option<SpanCondition> {
     }
 }
 
-fn any_field(expr: &Expr, test: &mut impl FnMut(&Field) -> bool) -> bool {
+fn any_field<'a>(expr: &'a Expr, test: &mut impl FnMut(&'a Field) -> bool) -> bool {
     match expr {
         Expr::Literal(_) => false,
         Expr::Field(field) => test(field),

@@ -32,6 +32,20 @@ pub(super) fn test(filter: &Expr, span: &Span, trace: Option<&TraceFacts>) -> Op
     Context { span, trace }.test(filter)
 }
 
+/// The value of a field, as an attribute would have it; `None` where it is absent.
+pub(super) fn value(field: &Field, span: &Span, trace: Option<&TraceFacts>) -> Option<Value> {
+    match (Context { span, trace }).field(field) {
+        Operand::Unknown | Operand::Nil => None,
+        Operand::Int(number) => Some(Value::Int(number)),
+        Operand::Float(number) => Some(Value::Double(number)),
+        Operand::Text(text) => Some(Value::Str(text.into_owned())),
+        Operand::Bool(value) => Some(Value::Bool(value)),
+        Operand::Status(status) => Some(status.as_str().into()),
+        Operand::Kind(kind) => Some(kind.as_str().into()),
+        Operand::Many(values) => Some(Value::Array(values.to_vec())),
+    }
+}
+
 struct Context<'a> {
     span: &'a Span,
     trace: Option<&'a TraceFacts>,
