@@ -5,18 +5,20 @@
  * unmounted or changed question aborts its request.
  */
 
-import { keepPreviousData, queryOptions } from "@tanstack/react-query";
+import { infiniteQueryOptions, keepPreviousData, queryOptions } from "@tanstack/react-query";
 
 import type { TimeRange } from "../time/range";
 import type * as answers from "./answers";
 import { type Parameters, ask } from "./client";
 
+/** Without what is absent, and with points in time as text: keys of the cache must be JSON. */
+function asText(parameters: Parameters): Parameters {
+  const said = Object.entries(parameters).filter(([, value]) => value !== undefined && value !== "");
+  return Object.fromEntries(said.map(([name, value]) => [name, typeof value === "bigint" ? String(value) : value]));
+}
+
 function question<T>(path: string, parameters: Parameters = {}) {
-  const asked = Object.fromEntries(
-    Object.entries(parameters)
-      .filter(([, value]) => value !== undefined && value !== "")
-      .map(([name, value]) => [name, typeof value === "bigint" ? String(value) : value]),
-  ) as Parameters;
+  const asked = asText(parameters);
   return queryOptions({
     queryKey: [path, asked],
     queryFn: ({ signal }) => ask<T>(path, asked, signal),
@@ -24,6 +26,9 @@ function question<T>(path: string, parameters: Parameters = {}) {
     placeholderData: keepPreviousData,
   });
 }
+
+/** Options for `useQuery` whose answer is a `T`. */
+export type Question<T> = ReturnType<typeof question<T>>;
 
 /** What selects spans; `range` says whether a span counts by overlap or by its start. */
 export interface Selection extends TimeRange {
@@ -48,8 +53,17 @@ export function sides(base: Side, target: Side): Parameters {
 export const services = (range: TimeRange, buckets?: number) =>
   question<answers.Services>("/services", { start: range.start, end: range.end, buckets });
 
-export const spans = (selection: Selection, page: { order: "duration" | "start"; limit: number; page?: string | undefined }) =>
-  question<answers.Spans>("/spans", { ...selection, ...page });
+/** All pages together are every match, exactly once. */
+export const spanPages = (selection: Selection, how: { order: "duration" | "start"; limit: number }) => {
+  const asked = asText({ q: selection.q, start: selection.start, end: selection.end, ...how });
+  return infiniteQueryOptions({
+    queryKey: ["/spans", asked],
+    queryFn: ({ signal, pageParam }) => ask<answers.Spans>("/spans", { ...asked, page: pageParam }, signal),
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: (page) => page.next_page,
+    placeholderData: keepPreviousData,
+  });
+};
 
 export const spansHistogram = (selection: Selection, size: { buckets: number; rows: number }) =>
   question<answers.SpansHistogram>("/spans/histogram", { ...selection, ...size });

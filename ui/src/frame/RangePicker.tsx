@@ -5,7 +5,7 @@ import { useEffect, useRef, useState } from "react";
 
 import { useClock } from "../time/clock";
 import { clock as clockText, editable, parseInstant, zoneName } from "../time/instant";
-import { RANGE_PRESETS, type RangeText, isRelative, rangeSearch, resolveRange, resolveTime } from "../time/range";
+import { RANGE_PRESETS, type RangeText, isRelative, rangeSearch, relativeName, resolveRange, resolveTime } from "../time/range";
 import { useZone } from "../time/zone";
 import { useKeys } from "./keys";
 
@@ -28,9 +28,8 @@ export function RangePicker() {
 
   // A trace is shown whole, whatever the range.
   if (isTrace) return <ZoneOnly />;
-  const preset = RANGE_PRESETS.find((one) => one.start === clock.text.start && clock.text.end === "now");
   const { start, end } = clock.range;
-  const label = preset?.label ?? `${clockText(start, zone, { beside: clock.now })} - ${clockText(end, zone, { beside: start })}`;
+  const label = relativeName(clock.text) ?? `${clockText(start, zone, { beside: clock.now })} - ${clockText(end, zone, { beside: start })}`;
   return (
     <div className="range" ref={root}>
       <button
@@ -108,9 +107,9 @@ function RangeDialog({ onClose }: { onClose: () => void }) {
             type="button"
             className="button plain"
             aria-pressed={clock.text.start === preset.start && clock.text.end === "now"}
-            onClick={() => choose({ start: preset.start, end: "now" })}
+            onClick={() => choose(preset)}
           >
-            {preset.label}
+            {relativeName(preset)}
           </button>
         ))}
       </div>

@@ -1,5 +1,7 @@
 /** What the text in the search box means: a trace id, a TraceQL query, or the name of a service. */
 
+import { serviceQuery } from "../traceql/text";
+
 export type Target = { to: "trace"; traceId: string } | { to: "spans"; q: string };
 
 /** A trace id has 32 hex digits; many systems write 16 for ids whose upper half is zero. */
@@ -18,14 +20,4 @@ export function targetOf(text: string): Target | null {
   if (TRACE_ID.test(undashed)) return { to: "trace", traceId: undashed.toLowerCase() };
   if (trimmed.startsWith("{")) return { to: "spans", q: trimmed };
   return { to: "spans", q: serviceQuery(bare) };
-}
-
-/** The spans of a service. */
-export function serviceQuery(service: string): string {
-  return `{ resource.service.name = ${quoted(service)} }`;
-}
-
-/** A TraceQL string. */
-export function quoted(text: string): string {
-  return JSON.stringify(text);
 }

@@ -8,7 +8,7 @@ import { services } from "../api/questions";
 import { Asked, Empty } from "../parts/State";
 import { counted, duration } from "../text/quantity";
 import { useClock } from "../time/clock";
-import { RANGE_PRESETS } from "../time/range";
+import { RANGE_PRESETS, relativeName } from "../time/range";
 import { FirstData } from "./FirstData";
 import { ServiceTable } from "./ServiceTable";
 import "./home.css";
@@ -62,7 +62,7 @@ function NothingInRange() {
 }
 
 function OutsideOfRange({ count }: { count: number }) {
-  const wider = RANGE_PRESETS.filter((preset) => ["now-24h", "now-7d", "now-14d"].includes(preset.start));
+  const wider = RANGE_PRESETS.slice(-4);
   return (
     <Empty
       title="No data in this range"
@@ -70,7 +70,7 @@ function OutsideOfRange({ count }: { count: number }) {
         <>
           {wider.map((preset) => (
             <Link key={preset.start} className="button" to="/" search={{ start: preset.start }}>
-              {preset.label}
+              {relativeName(preset)}
             </Link>
           ))}
           <Link className="button" to="/" search={{ start: "0" }}>

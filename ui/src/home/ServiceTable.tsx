@@ -4,7 +4,6 @@ import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 
 import type { Service, Services } from "../api/answers";
-import { quoted, serviceQuery } from "../frame/target";
 import { Sparkline } from "../parts/Sparkline";
 import { type Column, Table } from "../parts/Table";
 import { count, counted, duration, rate } from "../text/quantity";
@@ -13,6 +12,7 @@ import { markColour } from "../theme/palette";
 import { useTheme } from "../theme/theme";
 import { useClock } from "../time/clock";
 import { rangeSearch } from "../time/range";
+import { quoted, serviceQuery } from "../traceql/text";
 import type { HomeSearch } from "./search";
 
 type Order = NonNullable<HomeSearch["order"]>;

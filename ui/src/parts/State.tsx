@@ -85,9 +85,10 @@ export function Asked<T>({
   onCancel?: (() => void) | undefined;
   children: (answer: T) => ReactNode;
 }) {
-  // A refetch of the same question in the background dims nothing: what is on screen is its answer.
-  const isChanging = query.isFetching && query.isPlaceholderData;
   const passed = usePassed(query.isFetching);
+  // A refetch of the same question in the background dims nothing: what is on screen is its answer.
+  const isChanging = query.isPlaceholderData && passed >= PROGRESS_AFTER_MS;
+  const isCancelled = query.isPlaceholderData && !query.isFetching;
   if (query.isError && !query.isFetching) return <Failed what={capitalised(what)} error={query.error} onRetry={() => void query.refetch()} />;
   if (query.data === undefined) return query.isFetching ? <Loading what={what} onCancel={onCancel} /> : <Cancelled what={what} onRetry={() => void query.refetch()} />;
   return (
@@ -97,6 +98,14 @@ export function Asked<T>({
         <button type="button" className="button small progress-cancel" onClick={onCancel}>
           Cancel
         </button>
+      )}
+      {isCancelled && (
+        <p className="notice">
+          Cancelled: this is still the answer to the question before.{" "}
+          <button type="button" className="button small" onClick={() => void query.refetch()}>
+            Load {what}
+          </button>
+        </p>
       )}
       <div className="asked-body">{children(query.data)}</div>
     </div>

@@ -44,7 +44,18 @@ function subscribe(listener: () => void): () => void {
   };
 }
 
-/** The colour that a token has now, for a canvas: `token("--on-cpu")`. */
-export function token(name: `--${string}`): string {
-  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+/**
+ * The value of a token, for a canvas: `token("--on-cpu", useTheme())`. The theme is the one on screen; taking it makes what
+ * draws depend on it.
+ */
+export function token(name: `--${string}`, theme: Theme): string {
+  const key = `${theme} ${name}`;
+  let value = tokens.get(key);
+  if (value === undefined) {
+    value = getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+    tokens.set(key, value);
+  }
+  return value;
 }
+
+const tokens = new Map<string, string>();

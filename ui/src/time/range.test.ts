@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 
 import { editable, instant, parseInstant, zoneName } from "./instant";
 import { fromMillis, offsetNs, parseNano } from "./nano";
-import { isRelative, rangeSearch, rangeText, resolveRange, resolveTime } from "./range";
+import { isRelative, rangeSearch, rangeText, relativeName, resolveRange, resolveTime } from "./range";
 
 const NOW = 1_796_076_315_462_194_529n;
 
@@ -40,6 +40,11 @@ test("the default range is not in the address", () => {
 test("only a range with now in it moves", () => {
   expect(isRelative({ start: "now-1h", end: "now" })).toBe(true);
   expect(isRelative({ start: "1", end: "2" })).toBe(false);
+});
+
+test("a range until now is named by its length", () => {
+  expect(relativeName({ start: "now-90m", end: "now" })).toBe("Last 90 min");
+  expect(relativeName({ start: "now-2d", end: "now-1d" })).toBeNull();
 });
 
 test("instants are written and read in UTC", () => {

@@ -23,19 +23,18 @@ export interface TimeRange {
 export const RANGE_DEFAULT: RangeText = { start: "now-1h", end: "now" };
 
 /** What the picker offers. */
-export const RANGE_PRESETS: readonly { label: string; start: string }[] = [
-  { label: "Last 5 min", start: "now-5m" },
-  { label: "Last 15 min", start: "now-15m" },
-  { label: "Last 30 min", start: "now-30m" },
-  { label: "Last 1 h", start: "now-1h" },
-  { label: "Last 3 h", start: "now-3h" },
-  { label: "Last 6 h", start: "now-6h" },
-  { label: "Last 12 h", start: "now-12h" },
-  { label: "Last 24 h", start: "now-24h" },
-  { label: "Last 2 d", start: "now-2d" },
-  { label: "Last 7 d", start: "now-7d" },
-  { label: "Last 14 d", start: "now-14d" },
-];
+export const RANGE_PRESETS: readonly RangeText[] = ["5m", "15m", "30m", "1h", "3h", "6h", "12h", "24h", "2d", "7d", "14d"].map((ago) => ({
+  start: `now-${ago}`,
+  end: "now",
+}));
+
+const UNIT_NAMES: Record<string, string> = { s: "s", m: "min", h: "h", d: "d" };
+
+/** `Last 90 min` for a range from some time ago until now; `null` for others. */
+export function relativeName(text: RangeText): string | null {
+  const found = /^now-([0-9]{1,6})([smhd])$/.exec(text.start);
+  return found && text.end === "now" ? `Last ${found[1]} ${UNIT_NAMES[found[2]]}` : null;
+}
 
 const UNIT_NS: Record<string, bigint> = {
   s: 1_000_000_000n,
