@@ -6,11 +6,13 @@ mod convert;
 mod input;
 mod inspect;
 mod profile;
+mod repair;
 mod serve;
 mod settings;
 mod spans;
 mod subject;
 mod upload;
+mod verification;
 mod why;
 
 use clap::Subcommand;
@@ -28,6 +30,7 @@ pub(crate) enum Command {
     Convert(convert::Convert),
     Upload(upload::Upload),
     Inspect(inspect::Inspect),
+    Repair(repair::Repair),
     Config(config::Config),
     Completions(completions::Completions),
 }
@@ -43,6 +46,7 @@ impl Command {
             Command::Convert(command) => command.run(session),
             Command::Upload(command) => command.run(session),
             Command::Inspect(command) => command.run(session),
+            Command::Repair(command) => command.run(session),
             Command::Config(command) => command.run(session),
             Command::Completions(command) => command.run(session),
         }

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use crate::render::quantity::counted;
 use crate::render::terminal::visible;
 
 /// The text is for the person at the terminal; the exit code is 2 for all of them.
@@ -81,6 +82,22 @@ pub(crate) enum Error {
         data: String,
         /// Who holds it.
         source: spanflame_store::Error,
+    },
+    /// A data directory could not be read at all.
+    #[error("cannot read the data in {data}")]
+    Storage {
+        /// The directory.
+        data: String,
+        /// Why.
+        source: spanflame_store::Error,
+    },
+    /// A data directory is not as it was written.
+    #[error("{damaged} of what {data} holds is damaged; `spanflame repair --data {data}` says what it would do about it", damaged = counted(*damaged, "part"))]
+    Damaged {
+        /// The directory.
+        data: String,
+        /// How many findings.
+        damaged: u64,
     },
     /// The server could not start, or not stop well.
     #[error(transparent)]

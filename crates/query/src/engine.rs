@@ -47,6 +47,9 @@ impl Engine {
     pub async fn trace(&self, request: &TraceRequest) -> Result<Trace, Error> {
         let data = self.fetch_trace(&request.tenants, request.trace_id).await?;
         data.check_known(&TraceIndex::new(request.trace_id, &[]), None)?;
-        Ok(data.to_trace())
+        let mut trace = data.to_trace();
+        // What a damaged file held may belong to it.
+        trace.complete &= self.snapshot.damaged_files().is_empty();
+        Ok(trace)
     }
 }

@@ -12,12 +12,18 @@ use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, header};
 use serde::Serialize;
 use spanflame_query::Engine;
+use spanflame_store::Snapshot;
 use tokio::runtime::Handle;
 
 use crate::app::App;
 use crate::failure::Failure;
 use crate::ingest;
 use crate::telemetry::stage;
+
+/// Names damaged files that an answer is without.
+const DAMAGED_HEADER: &str = "x-spanflame-damaged-files";
+/// So many of them are named.
+const DAMAGED_NAMED_MAX: usize = 10;
 
 /// Asks the engine and writes what it answers. `name` is the question's in the metrics.
 pub(crate) async fn ask<A, F, T, W>(app: &Arc<App>, name: &'static str, asked: A, write: W) -> Result<Response, Failure>
@@ -68,16 +74,15 @@ where
     W: FnOnce(&Handle, Engine) -> Result<Response, Failure> + Send + 'static,
 {
     let retention_ns = u64::try_from(app.config.retention_raw.as_nanos()).unwrap_or(u64::MAX);
-    let engine = Engine::new(app.store()?.snapshot())
-        .at(ingest::now())
-        .with_retention_ns(retention_ns);
+    let snapshot = app.store()?.snapshot();
+    let engine = Engine::new(snapshot.clone()).at(ingest::now()).with_retention_ns(retention_ns);
     let permit = app.questions.clone().acquire_owned().await;
     let (runtime, answering) = (Handle::current(), stage("answer"));
     let thread = tokio::task::spawn_blocking(move || {
         let _attached = answering.attach();
         let response = work(&runtime, engine);
         drop(permit);
-        response
+        response.map(|response| with_damage(response, &snapshot))
     });
     thread.await.map_err(|error| Failure::internal("the question failed", &error))?
 }
@@ -95,4 +100,17 @@ pub(crate) fn json(value: &impl Serialize) -> Response {
         // Wire structs have string keys and no floats that JSON lacks, so this is a fault of ours.
         Err(error) => Failure::internal("the answer cannot be written", &error).into_response(),
     }
+}
+
+/// Names the files whose rows an answer lacks because the medium damaged them.
+fn with_damage(mut response: Response, snapshot: &Snapshot) -> Response {
+    let damaged: Vec<String> = snapshot.damaged_files().into_iter().map(|(file, _)| file).collect();
+    if !damaged.is_empty() {
+        let named = damaged[..damaged.len().min(DAMAGED_NAMED_MAX)].join(", ");
+        // File names are tenants, days and numbers: always a valid value.
+        if let Ok(value) = HeaderValue::from_str(&named) {
+            response.headers_mut().insert(DAMAGED_HEADER, value);
+        }
+    }
+    response
 }

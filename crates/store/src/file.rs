@@ -15,7 +15,7 @@ use arrow::record_batch::RecordBatch;
 use bytes::Bytes;
 
 pub(crate) use merge::merge;
-pub(crate) use stats::FileStats;
+pub(crate) use stats::{CHECKSUM_BLOCK_BYTES, FileStats, checksums};
 
 use crate::Error;
 use crate::schema::Table;

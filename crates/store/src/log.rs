@@ -7,6 +7,8 @@
 //!
 //! Not here: writing the files themselves (`file.rs`) and deciding which to merge (`compaction.rs`).
 
+mod readable;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -30,6 +32,8 @@ use crate::file::FileStats;
 use crate::paths::Location;
 use crate::schema::Table;
 use crate::version::{FileEntry, Tier};
+
+pub(crate) use readable::{LogDamage, ReadableLog};
 
 const TIER_TAG: &str = "spanflame.tier";
 const STATS_TAG: &str = "spanflame.stats";
@@ -74,13 +78,7 @@ pub(crate) struct TableLog {
 impl TableLog {
     /// Opens the table's log, or creates the table.
     pub(crate) async fn open(location: &Location, table: Table) -> Result<TableLog, Error> {
-        let url = location.table_url(table);
-        let store = default_logstore(
-            location.table_store(table),
-            Arc::clone(location.root()),
-            &url,
-            &StorageConfig::default(),
-        );
+        let store = log_store(location, table);
         let fail = failed(table, "open");
         let delta = if store.is_delta_table_location().await.map_err(&fail)? {
             let mut delta = DeltaTable::new(store);
@@ -262,6 +260,15 @@ impl TableLog {
             ..Remove::default()
         }
     }
+}
+
+fn log_store(location: &Location, table: Table) -> LogStoreRef {
+    default_logstore(
+        location.table_store(table),
+        Arc::clone(location.root()),
+        &location.table_url(table),
+        &StorageConfig::default(),
+    )
 }
 
 fn partition_values(file: &FileEntry) -> HashMap<String, Option<String>> {

@@ -157,8 +157,16 @@ impl Lookup {
         }
     }
 
+    /// The rows of one file; none of a damaged one, which [`Reader::damaged`] names from then on.
     async fn search(self, reader: Arc<Reader>, file: Arc<FileEntry>) -> Result<Vec<(Arc<FileEntry>, RecordBatch)>, Error> {
-        let open = reader.open(&file).await?;
+        match self.search_file(&reader, &file).await {
+            Ok(found) => Ok(found),
+            Err(error) => reader.pass_damage(error).map(|()| Vec::new()),
+        }
+    }
+
+    async fn search_file(self, reader: &Reader, file: &Arc<FileEntry>) -> Result<Vec<(Arc<FileEntry>, RecordBatch)>, Error> {
+        let open = reader.open(file).await?;
         let (row_groups, rows) = self.place(&open);
         if row_groups.is_empty() || !rows.selects_any() {
             return Ok(Vec::new());
@@ -174,10 +182,10 @@ impl Lookup {
             columns: self.columns.clone(),
             predicates: vec![Box::new(predicate)],
         };
-        let batches = reader.read(&file, &open, part).await?.try_collect::<Vec<RecordBatch>>().await;
+        let batches = reader.read(file, &open, part).await?.try_collect::<Vec<RecordBatch>>().await;
         match batches {
-            Ok(batches) => Ok(batches.into_iter().map(|rows| (Arc::clone(&file), rows)).collect()),
-            Err(source) => Err(reader.explain(&file, source).await),
+            Ok(batches) => Ok(batches.into_iter().map(|rows| (Arc::clone(file), rows)).collect()),
+            Err(source) => Err(reader.explain(file, source).await),
         }
     }
 

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::TryStreamExt;
-use object_store::ObjectStoreExt as _;
 use object_store::path::Path;
+use object_store::{ObjectMeta, ObjectStoreExt as _};
 use spanflame_model::Timestamp;
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -24,6 +24,7 @@ use crate::retention::{self, Reason};
 use crate::schema::Table;
 use crate::stats::Counters;
 use crate::tables::Tables;
+use crate::verify::{is_leftover, orphan};
 use crate::version::FileEntry;
 use crate::{Error, StoreOptions, compaction, rollup};
 
@@ -64,7 +65,7 @@ struct Condemned {
     /// Files that left their table, soonest first.
     replaced: VecDeque<(Timestamp, Path)>,
     /// Files that no log named when this process began.
-    orphans: Vec<(Timestamp, Table, Path)>,
+    orphans: Vec<(Timestamp, Table, ObjectMeta)>,
 }
 
 impl Maintenance {
@@ -124,15 +125,26 @@ impl Maintenance {
     /// Merges what is due, until nothing is.
     async fn compact(&self, condemned: &mut Condemned, all: bool) -> Result<(), Error> {
         loop {
-            let version = self.tables.version().get();
+            // A damaged file stays as it is until it is repaired; the others go on merging.
+            let damaged: Vec<Path> = self.reader.damaged().into_keys().collect();
+            let version = self.tables.version().get().with_files(&[], &damaged);
             let Some(merge) = compaction::due(&version, now(), all).into_iter().next() else {
                 return Ok(());
             };
             let begin = Instant::now();
             let replaced: Vec<Path> = merge.inputs.iter().map(|file| file.path.clone()).collect();
-            let bytes = compaction::merge(&self.tables, &self.reader, merge).await.inspect_err(|_| {
-                self.counters.compaction_failures.add(1);
-            })?;
+            let bytes = match compaction::merge(&self.tables, &self.reader, merge).await {
+                Ok(bytes) => bytes,
+                Err(error) => {
+                    self.counters.compaction_failures.add(1);
+                    self.reader.pass_damage(error.clone())?;
+                    // Without the damaged input the next merge is another one.
+                    match self.reader.damaged().keys().any(|path| replaced.contains(path)) {
+                        true => continue,
+                        false => return Err(error),
+                    }
+                }
+            };
             self.condemn(condemned, replaced);
             self.counters.compactions.add(1);
             self.counters.compaction_time.add_time(begin.elapsed());
@@ -183,19 +195,32 @@ impl Maintenance {
             self.delete_objects(&batch).await?;
             condemned.replaced.drain(..batch.len());
         }
-        for at in (0..condemned.orphans.len()).rev() {
-            let (due, table, path) = &condemned.orphans[at];
-            if *due > now {
-                continue;
-            }
-            // It may have been committed since, also by another node.
-            if !self.tables.log(*table).newest_files().await?.iter().any(|file| file.path == *path) {
-                tracing::info!(file = %path, "deleting a file that was never committed");
-                self.delete_objects(std::slice::from_ref(path)).await?;
-            }
-            condemned.orphans.swap_remove(at);
+        let due = condemned.orphans.extract_if(.., |(due, ..)| *due <= now);
+        for (_, table, object) in due.collect::<Vec<_>>() {
+            self.delete_orphan(table, object).await?;
         }
         Ok(())
+    }
+
+    /// Deletes a file that no log named, unless it was committed since, also by another node, or is the only
+    /// place of rows whose commit was lost.
+    async fn delete_orphan(&self, table: Table, object: ObjectMeta) -> Result<(), Error> {
+        let path = object.location.clone();
+        let files: Vec<_> = self.tables.log(table).newest_files().await?.into_iter().map(Arc::new).collect();
+        if files.iter().any(|file| file.path == path) {
+            return Ok(());
+        }
+        let tenants = files.iter().map(|file| file.tenant.clone()).collect();
+        // Sums are made again from samples; what cannot be read was never whole.
+        let orphan = orphan(table, object, &tenants).filter(|_| table != Table::Profiles);
+        if let Some(orphan) = orphan
+            && !is_leftover(&self.reader, &orphan, &files).await.unwrap_or(true)
+        {
+            tracing::error!(file = %path, "a file holds rows that its table does not have: its commit was lost; stop the server and run `spanflame repair`");
+            return Ok(());
+        }
+        tracing::info!(file = %path, "deleting a file that was never committed");
+        self.delete_objects(std::slice::from_ref(&path)).await
     }
 
     async fn delete_objects(&self, paths: &[Path]) -> Result<(), Error> {
@@ -236,7 +261,7 @@ impl Maintenance {
                     None => {
                         let written = at_ms(object.last_modified.timestamp_millis());
                         let due = written.saturating_add(nanos(ORPHAN_AGE));
-                        condemned.orphans.push((due, table, object.location));
+                        condemned.orphans.push((due, table, object));
                     }
                 }
             }

@@ -96,6 +96,11 @@ impl Location {
         })
     }
 
+    /// A tenant as keys name it: what some file system or object store would not take is replaced.
+    pub(crate) fn tenant_in_path(tenant: &Tenant) -> String {
+        tenant.as_str().chars().map(|c| if "!*'()".contains(c) { '_' } else { c }).collect()
+    }
+
     /// The object store whose root is the data directory.
     pub(crate) fn store(&self) -> &Arc<dyn ObjectStore> {
         &self.data
@@ -210,10 +215,9 @@ impl FileNames {
         }
     }
 
-    /// The key of a new file below the data directory. Tenants are values in the table's log; in keys, what
-    /// some file system or object store would not take is replaced.
+    /// The key of a new file below the data directory. Whose it is, the table's log says.
     pub(crate) fn next(&self, table: Table, tenant: &Tenant, day: Day, tier: Tier) -> Path {
-        let tenant: String = tenant.as_str().chars().map(|c| if "!*'()".contains(c) { '_' } else { c }).collect();
+        let tenant = Location::tenant_in_path(tenant);
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let name = format!("{}-{:016x}-{number}.parquet", tier.as_str(), self.run);
         Path::from_iter([table.name(), &format!("tenant={tenant}"), &format!("day={day}"), &name])

@@ -5,6 +5,7 @@
 
 mod open;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow::compute::cast;
@@ -17,6 +18,7 @@ use futures::{FutureExt, StreamExt, TryStreamExt};
 use moka::future::Cache;
 use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt};
+use parking_lot::Mutex;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ArrowPredicate, ArrowReaderMetadata, RowFilter, RowSelection};
 use parquet::arrow::async_reader::ParquetRecordBatchStreamBuilder;
@@ -39,6 +41,8 @@ const BATCH_ROWS: usize = 8192;
 pub(crate) struct Reader {
     store: Arc<dyn ObjectStore>,
     open_files: Cache<Path, Arc<OpenFile>>,
+    /// Files that turned out to be damaged, until they leave their table or the process ends.
+    damaged: Mutex<BTreeMap<Path, String>>,
     pub(crate) stacks: StackCache,
 }
 
@@ -64,8 +68,14 @@ impl Reader {
         Reader {
             store,
             open_files: Cache::builder().max_capacity(METADATA_BYTES_MAX).weigher(weight).build(),
+            damaged: Mutex::new(BTreeMap::new()),
             stacks: StackCache::new(),
         }
+    }
+
+    /// Where the files lie.
+    pub(crate) fn store(&self) -> &Arc<dyn ObjectStore> {
+        &self.store
     }
 
     /// Metadata, page index and bloom filters of a file, from memory where they are kept.
@@ -165,6 +175,28 @@ impl Reader {
             }
         }
         .boxed()
+    }
+
+    /// Lets who reads many files go on without a damaged one: `Ok` for damage, which is remembered and said
+    /// once, everything else as it came.
+    pub(crate) fn pass_damage(&self, error: Error) -> Result<(), Error> {
+        let Error::Corrupt { file, message, .. } = &error else {
+            return Err(error);
+        };
+        let Ok(path) = Path::parse(file) else { return Err(error) };
+        if self.damaged.lock().insert(path, message.clone()).is_none() {
+            tracing::error!(
+                file,
+                message,
+                "a file is damaged and left out of answers; stop the server and run `spanflame repair`"
+            );
+        }
+        Ok(())
+    }
+
+    /// Files known to be damaged, and what is wrong with them.
+    pub(crate) fn damaged(&self) -> BTreeMap<Path, String> {
+        self.damaged.lock().clone()
     }
 
     fn stored(&self, file: &FileEntry) -> StoredFile {

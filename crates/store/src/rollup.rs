@@ -189,8 +189,18 @@ impl SpanNames {
     }
 }
 
-/// Calls `visit` for some columns of all rows of a file.
+/// Calls `visit` for some columns of all rows of a file; a damaged one is left out.
 async fn each_batch(
+    reader: &Arc<Reader>,
+    file: &FileEntry,
+    columns: Vec<&'static str>,
+    visit: impl FnMut(&RecordBatch) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let visited = each_readable_batch(reader, file, columns, visit).await;
+    visited.or_else(|error| reader.pass_damage(error))
+}
+
+async fn each_readable_batch(
     reader: &Arc<Reader>,
     file: &FileEntry,
     columns: Vec<&'static str>,

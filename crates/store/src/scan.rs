@@ -99,7 +99,10 @@ pub(crate) async fn run<S: Scan>(
             let (sender, permits) = (sender.clone(), Arc::clone(&permits));
             tasks.spawn(async move {
                 let _permit = permits.acquire_owned().await;
-                let end = scan_file(snapshot, scan, &file, &sender).await;
+                let reader = Arc::clone(&snapshot.reader);
+                let scanned = scan_file(snapshot, scan, &file, &sender).await;
+                // Rows that were read before the damage are in the answer already.
+                let end = scanned.or_else(|error| reader.pass_damage(error).map(|()| Progress::Done { rows: 0 }));
                 // A send fails only when the caller has seen enough.
                 let _ = sender.send(end).await;
             });

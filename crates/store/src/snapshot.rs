@@ -174,6 +174,15 @@ impl Snapshot {
         Snapshot { version, heads, reader }
     }
 
+    /// Files that this snapshot names and that turned out to be damaged while somebody read them, by name below
+    /// the data directory, with what is wrong: answers are without their rows.
+    pub fn damaged_files(&self) -> Vec<(String, String)> {
+        let files = || Table::ALL.into_iter().flat_map(|table| self.version.files(table));
+        let damaged = self.reader.damaged().into_iter();
+        let named = damaged.filter(|(path, _)| files().any(|file| file.path == *path));
+        named.map(|(path, message)| (path.to_string(), message)).collect()
+    }
+
     /// Every sample received before this is in the rollup; `None` if there is no rollup yet.
     pub fn rollup_until(&self) -> Option<Timestamp> {
         self.version.rollup_until()

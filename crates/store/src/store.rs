@@ -256,6 +256,11 @@ impl Store {
         }
     }
 
+    /// The tables, for who repairs them.
+    pub(crate) fn tables(&self) -> &Tables {
+        &self.shared.tables
+    }
+
     /// Stops the background tasks, flushes, releases the lock.
     pub async fn close(self) -> Result<(), Error> {
         let flushed = self.flush().await;

@@ -19,4 +19,4 @@ mod record;
 mod segment;
 
 pub(crate) use record::Record;
-pub(crate) use segment::{Damage, SegmentWriter, Tables, keep_damaged, list_segments, read_segment, remove_segment};
+pub(crate) use segment::{Damage, SegmentWriter, Tables, keep_damaged, list_segments, read_segment, remove_segment, segment_path};

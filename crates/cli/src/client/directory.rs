@@ -6,6 +6,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
+use std::time::Duration;
 
 use spanflame_server::{Config, Running, Server};
 
@@ -32,6 +33,9 @@ impl Directory {
             otlp_grpc: free,
             otlp_http: free,
             own_telemetry: false,
+            // Reading drops nothing: how long data is kept is for the server's own settings to say.
+            retention_raw: Duration::MAX,
+            retention_rollup: Duration::MAX,
             ..Config::default()
         };
         let running = Server::start(config).await.map_err(with_hint)?;

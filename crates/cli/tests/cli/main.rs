@@ -8,4 +8,5 @@ mod convert;
 mod offline;
 mod program;
 mod recording;
+mod repair;
 mod serve;

@@ -12,6 +12,7 @@ fn every_command_has_help_with_examples() {
         "convert",
         "upload",
         "inspect",
+        "repair",
         "config",
         "completions",
     ] {

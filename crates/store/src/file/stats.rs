@@ -9,6 +9,8 @@ use serde::{Deserialize, Serialize};
 use crate::rows::{Unreadable, column, numbers};
 use crate::schema::{self, Table, rollup, sample, span};
 
+/// Bytes of an object that one checksum covers: 3 bytes of log for each 100 KB of file.
+pub(crate) const CHECKSUM_BLOCK_BYTES: usize = 256 << 10;
 /// Up to this many services of a file are listed.
 const SERVICES_MAX: usize = 64;
 
@@ -27,6 +29,8 @@ pub(crate) struct FileStats {
     pub(crate) trace_ids: Option<([u8; 16], [u8; 16])>,
     /// The services, sorted, where there are few; `None` where there are many or the table has none.
     pub(crate) services: Option<Vec<String>>,
+    /// Of each [`CHECKSUM_BLOCK_BYTES`] of the object, in order; empty for files of versions that wrote none.
+    pub(crate) checksums: Vec<u32>,
 }
 
 impl FileStats {
@@ -53,6 +57,7 @@ impl FileStats {
             received_unix_nano: self.received_unix_nano,
             trace_ids: self.trace_ids.as_ref().map(|(min, max)| (hex(min), hex(max))),
             services: self.services.clone(),
+            checksums: self.checksums.iter().map(|checksum| format!("{checksum:08x}")).collect(),
         };
         serde_json::to_string(&tag).expect("numbers and text are always JSON")
     }
@@ -71,6 +76,7 @@ impl FileStats {
                 None => None,
             },
             services: tag.services,
+            checksums: checksums_from_hex(&tag.checksums)?,
         })
     }
 }
@@ -83,6 +89,22 @@ struct Tag {
     received_unix_nano: (i64, i64),
     trace_ids: Option<(String, String)>,
     services: Option<Vec<String>>,
+    /// Eight hexadecimal digits each.
+    #[serde(default)]
+    checksums: String,
+}
+
+/// CRC-32 of each block of an object: Parquet's writer leaves out the checksums of its pages, so these tell
+/// where a medium changed a file.
+pub(crate) fn checksums(object: &[u8]) -> Vec<u32> {
+    object.chunks(CHECKSUM_BLOCK_BYTES).map(crc32fast::hash).collect()
+}
+
+fn checksums_from_hex(hex: &str) -> Option<Vec<u32>> {
+    let digits = hex.as_bytes().chunks(8);
+    digits
+        .map(|digits| u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok())
+        .collect()
 }
 
 /// Gathers statistics while a file is written.
@@ -175,16 +197,18 @@ impl StatsBuilder {
         Ok(())
     }
 
-    pub(super) fn finish(self, size_bytes: u64) -> FileStats {
+    /// The statistics of a file whose bytes are `object`.
+    pub(super) fn finish(self, object: &[u8]) -> FileStats {
         let has_services = matches!(self.table, Table::Spans | Table::Samples | Table::Profiles);
         let few = has_services && self.services.len() <= SERVICES_MAX;
         FileStats {
             rows: self.rows,
-            size_bytes,
+            size_bytes: object.len() as u64,
             time_unix_nano: self.time,
             received_unix_nano: self.received.unwrap_or_default(),
             trace_ids: self.trace_ids,
             services: few.then(|| self.services.into_iter().collect()),
+            checksums: checksums(object),
         }
     }
 }

@@ -73,7 +73,7 @@ impl FileWriter {
         self.parquet(&empty)?;
         let parquet = self.parquet.take().expect("it was made one line above");
         let bytes = Bytes::from(parquet.into_inner().map_err(Error::parquet("encode", "a new file"))?);
-        let stats = self.stats.finish(bytes.len() as u64);
+        let stats = self.stats.finish(&bytes);
         Ok((bytes, stats))
     }
 
