@@ -68,8 +68,10 @@ export const spanPages = (selection: Selection, how: { order: "duration" | "star
 export const spansHistogram = (selection: Selection, size: { buckets: number; rows: number }) =>
   question<answers.SpansHistogram>("/spans/histogram", { ...selection, ...size });
 
-export const spansProfile = (selection: Selection, how: { type?: string | undefined; scope?: "span" | "subtree" | undefined }) =>
-  question<answers.SelectionProfile>("/spans/profile", { ...selection, ...how });
+export const spansProfile = (
+  selection: Selection,
+  how: { type?: string | undefined; scope?: "span" | "subtree" | undefined },
+) => question<answers.SelectionProfile>("/spans/profile", { ...selection, ...how });
 
 export const attributesComparison = (base: Side, target: Side, limit = 50) =>
   question<answers.AttributesComparison>("/spans/attributes/compare", { ...sides(base, target), limit });
@@ -84,7 +86,12 @@ export const trace = (traceId: string) => question<answers.Trace>(`/traces/${enc
 /** Of a span, or of the whole trace where `spanId` is absent; `start` and `end` restrict it. */
 export const traceProfile = (
   at: { traceId: string; spanId?: string | undefined },
-  how: { scope?: answers.ProfileScope | undefined; type?: string | undefined; start?: string | undefined; end?: string | undefined },
+  how: {
+    scope?: answers.ProfileScope | undefined;
+    type?: string | undefined;
+    start?: string | undefined;
+    end?: string | undefined;
+  },
 ) => {
   const { scope, ...rest } = how;
   return question<answers.Profile>(`${pathOf(at)}/profile`, at.spanId ? { scope, ...rest } : rest);
@@ -92,7 +99,12 @@ export const traceProfile = (
 
 export const timedSamples = (
   at: { traceId: string; spanId?: string | undefined },
-  how: { scope?: "span" | "subtree" | "window" | undefined; type?: string | undefined; start?: string | undefined; end?: string | undefined },
+  how: {
+    scope?: "span" | "subtree" | "window" | undefined;
+    type?: string | undefined;
+    start?: string | undefined;
+    end?: string | undefined;
+  },
 ) => {
   const { scope, ...rest } = how;
   return question<answers.TimedSamples>(`${pathOf(at)}/samples`, at.spanId ? { scope, ...rest } : rest);
@@ -103,8 +115,11 @@ function pathOf(at: { traceId: string; spanId?: string | undefined }): string {
   return at.spanId ? `${ofTrace}/spans/${encodeURIComponent(at.spanId)}` : ofTrace;
 }
 
-export const comparison = (base: Side, target: Side, how: { type?: string | undefined; scope?: "span" | "subtree" | undefined }) =>
-  question<answers.Comparison>("/compare", { ...sides(base, target), ...how });
+export const comparison = (
+  base: Side,
+  target: Side,
+  how: { type?: string | undefined; scope?: "span" | "subtree" | undefined },
+) => question<answers.Comparison>("/compare", { ...sides(base, target), ...how });
 
 /** The profile over time of what a label selector names. */
 export const labelledProfile = (range: TimeRange, how: { q?: string | undefined; type?: string | undefined }) =>
@@ -115,7 +130,8 @@ export const profileSeries = (
   how: { q?: string | undefined; type?: string | undefined; buckets: number; by: readonly string[]; limit?: number },
 ) => question<answers.ProfileSeries>("/profile/series", { start: range.start, end: range.end, ...how });
 
-export const profileTypes = (range: TimeRange) => question<answers.ProfileTypes>("/profile-types", { start: range.start, end: range.end });
+export const profileTypes = (range: TimeRange) =>
+  question<answers.ProfileTypes>("/profile-types", { start: range.start, end: range.end });
 
 export const labels = (range: TimeRange) => question<answers.Labels>("/labels", { start: range.start, end: range.end });
 

@@ -13,7 +13,13 @@ export type CompareSearch = FrameSearch & { [name in SideName]?: string | undefi
 };
 
 export function compareSearch(raw: Record<string, unknown>): CompareSearch {
-  const search: CompareSearch = { ...frameSearch(raw), type: textOf(raw, "type"), scope: textOf(raw, "scope"), focus: textOf(raw, "focus") };
-  for (const side of ["base", "target"] as const) for (const name of SIDE) search[`${side}_${name}`] = textOf(raw, `${side}_${name}`);
+  const search: CompareSearch = {
+    ...frameSearch(raw),
+    type: textOf(raw, "type"),
+    scope: textOf(raw, "scope"),
+    focus: textOf(raw, "focus"),
+  };
+  for (const side of ["base", "target"] as const)
+    for (const name of SIDE) search[`${side}_${name}`] = textOf(raw, `${side}_${name}`);
   return search;
 }

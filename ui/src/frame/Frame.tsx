@@ -47,7 +47,12 @@ export function Frame() {
       </header>
       <nav className="frame-nav" aria-label="Screens">
         {SCREENS.map((screen) => (
-          <Link key={screen.to} to={screen.to} search={range} activeOptions={{ exact: screen.to === "/", includeSearch: false }}>
+          <Link
+            key={screen.to}
+            to={screen.to}
+            search={range}
+            activeOptions={{ exact: screen.to === "/", includeSearch: false }}
+          >
             {screen.label}
           </Link>
         ))}
@@ -82,7 +87,13 @@ function ThemeSwitch() {
   const [choice, choose] = useThemeChoice();
   const theme = THEMES[choice];
   return (
-    <button type="button" className="button" aria-label={`Theme: ${theme.name}`} title={`Theme: ${theme.name}; next: ${THEMES[theme.next].name}`} onClick={() => choose(theme.next)}>
+    <button
+      type="button"
+      className="button"
+      aria-label={`Theme: ${theme.name}`}
+      title={`Theme: ${theme.name}; next: ${THEMES[theme.next].name}`}
+      onClick={() => choose(theme.next)}
+    >
       {theme.sign}
     </button>
   );

@@ -5,7 +5,15 @@ import { useEffect, useRef, useState } from "react";
 
 import { useClock } from "../time/clock";
 import { clock as clockText, editable, parseInstant, zoneName } from "../time/instant";
-import { RANGE_PRESETS, type RangeText, isRelative, rangeSearch, relativeName, resolveRange, resolveTime } from "../time/range";
+import {
+  RANGE_PRESETS,
+  type RangeText,
+  isRelative,
+  rangeSearch,
+  relativeName,
+  resolveRange,
+  resolveTime,
+} from "../time/range";
 import { useZone } from "../time/zone";
 import { useKeys } from "./keys";
 
@@ -29,7 +37,9 @@ export function RangePicker() {
   // A trace is shown whole, whatever the range.
   if (isTrace) return <ZoneOnly />;
   const { start, end } = clock.range;
-  const label = relativeName(clock.text) ?? `${clockText(start, zone, { beside: clock.now })} - ${clockText(end, zone, { beside: start })}`;
+  const label =
+    relativeName(clock.text) ??
+    `${clockText(start, zone, { beside: clock.now })} - ${clockText(end, zone, { beside: start })}`;
   return (
     <div className="range" ref={root}>
       <button
@@ -85,8 +95,12 @@ function ZoneSwitch() {
 function RangeDialog({ onClose }: { onClose: () => void }) {
   const clock = useClock();
   const [zone] = useZone();
-  const [from, setFrom] = useState(() => (clock.text.start.startsWith("now") ? clock.text.start : editable(clock.range.start, zone)));
-  const [until, setUntil] = useState(() => (clock.text.end.startsWith("now") ? clock.text.end : editable(clock.range.end, zone)));
+  const [from, setFrom] = useState(() =>
+    clock.text.start.startsWith("now") ? clock.text.start : editable(clock.range.start, zone),
+  );
+  const [until, setUntil] = useState(() =>
+    clock.text.end.startsWith("now") ? clock.text.end : editable(clock.range.end, zone),
+  );
   const navigate = useNavigate();
   useKeys("Time", [{ press: "Escape", run: onClose }]);
 
@@ -97,7 +111,10 @@ function RangeDialog({ onClose }: { onClose: () => void }) {
   }
 
   const typed = { start: timeText(from, zone, clock.now), end: timeText(until, zone, clock.now) };
-  const isReadable = typed.start !== null && typed.end !== null && resolveRange({ start: typed.start, end: typed.end }, clock.now) !== null;
+  const isReadable =
+    typed.start !== null &&
+    typed.end !== null &&
+    resolveRange({ start: typed.start, end: typed.end }, clock.now) !== null;
   return (
     <div className="floating range-dialog" role="dialog" aria-label="Time range">
       <div className="range-presets">
@@ -122,14 +139,26 @@ function RangeDialog({ onClose }: { onClose: () => void }) {
       >
         <label>
           From
-          <input className="field mono" value={from} aria-invalid={typed.start === null} onChange={(event) => setFrom(event.target.value)} />
+          <input
+            className="field mono"
+            value={from}
+            aria-invalid={typed.start === null}
+            onChange={(event) => setFrom(event.target.value)}
+          />
         </label>
         <label>
           Until
-          <input className="field mono" value={until} aria-invalid={typed.end === null} onChange={(event) => setUntil(event.target.value)} />
+          <input
+            className="field mono"
+            value={until}
+            aria-invalid={typed.end === null}
+            onChange={(event) => setUntil(event.target.value)}
+          />
         </label>
         <p className="muted">
-          {isReadable ? `In ${zoneName(zone)}` : "Expected 2026-11-30 22:05:00, now-90m, now or nanoseconds; the start before the end"}
+          {isReadable
+            ? `In ${zoneName(zone)}`
+            : "Expected 2026-11-30 22:05:00, now-90m, now or nanoseconds; the start before the end"}
         </p>
         <button type="submit" className="button primary" disabled={!isReadable}>
           Apply

@@ -51,7 +51,13 @@ export function SearchBox({ field }: { field: RefObject<HTMLInputElement | null>
             if (event.key === "Escape") event.currentTarget.blur();
           }}
         />
-        <datalist id={list}>{known.data?.services.map((service) => <option key={service.name} value={service.name}>{service.name}</option>)}</datalist>
+        <datalist id={list}>
+          {known.data?.services.map((service) => (
+            <option key={service.name} value={service.name}>
+              {service.name}
+            </option>
+          ))}
+        </datalist>
       </form>
     </search>
   );

@@ -48,17 +48,27 @@ export function useKeys(title: string, keys: readonly Key[]): void {
 
 function pressOf(event: KeyboardEvent): string {
   const isNamed = event.key.length > 1;
-  const modifiers = [event.ctrlKey || event.metaKey ? "Ctrl+" : "", event.altKey ? "Alt+" : "", event.shiftKey && isNamed ? "Shift+" : ""];
+  const modifiers = [
+    event.ctrlKey || event.metaKey ? "Ctrl+" : "",
+    event.altKey ? "Alt+" : "",
+    event.shiftKey && isNamed ? "Shift+" : "",
+  ];
   return modifiers.join("") + event.key;
 }
 
 function isField(target: EventTarget | null): boolean {
-  return target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
+  return (
+    target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName))
+  );
 }
 
 /** A focused button or link takes Enter and Space itself. */
 function isTakenByFocus(event: KeyboardEvent): boolean {
-  return event.target instanceof HTMLElement && /^(BUTTON|A|SUMMARY)$/.test(event.target.tagName) && ["Enter", " "].includes(event.key);
+  return (
+    event.target instanceof HTMLElement &&
+    /^(BUTTON|A|SUMMARY)$/.test(event.target.tagName) &&
+    ["Enter", " "].includes(event.key)
+  );
 }
 
 function onKey(event: KeyboardEvent): void {
@@ -81,7 +91,14 @@ export function useKeyboard(): void {
   }, []);
 }
 
-const NAMES: Record<string, string> = { ArrowUp: "↑", ArrowDown: "↓", ArrowLeft: "←", ArrowRight: "→", Escape: "Esc", " ": "Space" };
+const NAMES: Record<string, string> = {
+  ArrowUp: "↑",
+  ArrowDown: "↓",
+  ArrowLeft: "←",
+  ArrowRight: "→",
+  Escape: "Esc",
+  " ": "Space",
+};
 
 /** All keys that work now. */
 export function KeyHelp({ onClose }: { onClose: () => void }) {
@@ -94,18 +111,26 @@ export function KeyHelp({ onClose }: { onClose: () => void }) {
   );
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => dialog.current?.showModal(), []);
-  const listed = parts.map((part) => ({ ...part, rows: JSON.parse(part.listing) as [string, string][] })).filter((part) => part.rows.length > 0);
+  const titles = [...new Set(parts.map((part) => part.title))];
+  const listed = titles
+    .map((title) => ({
+      title,
+      rows: parts
+        .filter((part) => part.title === title)
+        .flatMap((part) => JSON.parse(part.listing) as [string, string][]),
+    }))
+    .filter((part) => part.rows.length > 0);
   return (
     <dialog ref={dialog} className="key-help" aria-label="Keys" onClose={onClose}>
       <h2>Keys</h2>
       {listed.map((part) => (
-        <section key={part.id}>
+        <section key={part.title}>
           <h3>{part.title}</h3>
           <dl>
             {part.rows.map(([press, does]) => (
               <div key={press + does}>
                 <dt>
-                  <kbd>{press.replace(/[A-Za-z ]+$/, (name) => NAMES[name] ?? name)}</kbd>
+                  <kbd>{press.replace(/[A-Za-z ]+$/, (name) => NAMES[name] ?? name).replace("+", " ")}</kbd>
                 </dt>
                 <dd>{does}</dd>
               </div>

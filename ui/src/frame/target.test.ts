@@ -9,7 +9,14 @@ function check(text: string, expected: Target | null): void {
 }
 
 test("ids are found however they were copied", () => {
-  for (const text of [ID, ID.toUpperCase(), ` ${ID}\n`, `"${ID}"`, "5732450b-54c5-f9e8-5941-cd3567d0ee56", `00-${ID}-f29bbc09d7f2d757-01`]) {
+  for (const text of [
+    ID,
+    ID.toUpperCase(),
+    ` ${ID}\n`,
+    `"${ID}"`,
+    "5732450b-54c5-f9e8-5941-cd3567d0ee56",
+    `00-${ID}-f29bbc09d7f2d757-01`,
+  ]) {
     check(text, { to: "trace", traceId: ID });
   }
   check("f29bbc09d7f2d757", { to: "trace", traceId: "f29bbc09d7f2d757" });

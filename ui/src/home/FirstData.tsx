@@ -22,12 +22,18 @@ export function FirstData({ onLook }: { onLook: () => void }) {
     <section className="first-data">
       <h1>Nothing has arrived yet</h1>
       <p>
-        Send traces and profiles to <code>{window.location.origin}</code>. This page notices within {LOOK_MS / 1000} s when something arrives.{" "}
-        <output className="waiting">Waiting for data</output>
+        Send traces and profiles to <code>{window.location.origin}</code>. This page notices within {LOOK_MS / 1000} s
+        when something arrives. <output className="waiting">Waiting for data</output>
       </p>
       <div className="choices" role="group" aria-label="Language">
         {all.map((one) => (
-          <button key={one.language} type="button" className="button" aria-pressed={one.language === language} onClick={() => setLanguage(one.language)}>
+          <button
+            key={one.language}
+            type="button"
+            className="button"
+            aria-pressed={one.language === language}
+            onClick={() => setLanguage(one.language)}
+          >
             {one.language}
           </button>
         ))}
@@ -45,7 +51,10 @@ export function FirstData({ onLook }: { onLook: () => void }) {
       )}
       <section>
         <h2>A profile that you already have: pprof, collapsed stacks, perf script, speedscope</h2>
-        <Copyable label="Upload a profile" code={`curl --data-binary @cpu.pprof '${window.location.origin}/api/v1/ingest?service=my-service'`} />
+        <Copyable
+          label="Upload a profile"
+          code={`curl --data-binary @cpu.pprof '${window.location.origin}/api/v1/ingest?service=my-service'`}
+        />
       </section>
     </section>
   );

@@ -21,6 +21,7 @@ export function HomeScreen() {
   const query = useQuery(services(clock.range, BUCKETS));
   return (
     <div className="home">
+      <title>Spanflame</title>
       <Asked what="services" query={query}>
         {(answer) => (answer.services.length > 0 ? <Answered answer={answer} /> : <NothingInRange />)}
       </Asked>
@@ -31,20 +32,32 @@ export function HomeScreen() {
 function Answered({ answer }: { answer: Services }) {
   const { order = "name" } = useSearch({ from: "/" });
   const navigate = useNavigate({ from: "/" });
-  const sum = (of: (service: Services["services"][number]) => number): number => answer.services.reduce((total, service) => total + of(service), 0);
+  const sum = (of: (service: Services["services"][number]) => number): number =>
+    answer.services.reduce((total, service) => total + of(service), 0);
   return (
     <>
       <header className="home-head">
         <h1>Services</h1>
         <p className="muted">
-          {counted(answer.services.length, "service")}, {counted(sum((service) => service.spans), "span")}, {counted(sum((service) => service.samples), "sample")};
-          answered in {duration(answer.took_ms * 1e6)}
+          {counted(answer.services.length, "service")},{" "}
+          {counted(
+            sum((service) => service.spans),
+            "span",
+          )}
+          ,{" "}
+          {counted(
+            sum((service) => service.samples),
+            "sample",
+          )}
+          ; answered in {duration(answer.took_ms * 1e6)}
         </p>
       </header>
       <ServiceTable
         answer={answer}
         order={order}
-        onOrder={(key) => void navigate({ search: (before) => ({ ...before, order: key === "name" ? undefined : key }), replace: true })}
+        onOrder={(key) =>
+          void navigate({ search: (before) => ({ ...before, order: key === "name" ? undefined : key }), replace: true })
+        }
       />
     </>
   );
@@ -56,7 +69,13 @@ function NothingInRange() {
   const ever = useQuery(services({ start: 0n, end: clock.range.end }));
   return (
     <Asked what="services" query={ever}>
-      {(answer) => (answer.services.length === 0 ? <FirstData onLook={clock.refresh} /> : <OutsideOfRange count={answer.services.length} />)}
+      {(answer) =>
+        answer.services.length === 0 ? (
+          <FirstData onLook={clock.refresh} />
+        ) : (
+          <OutsideOfRange count={answer.services.length} />
+        )
+      }
     </Asked>
   );
 }

@@ -17,8 +17,25 @@ import type { HomeSearch } from "./search";
 
 type Order = NonNullable<HomeSearch["order"]>;
 
-export function ServiceTable({ answer, order, onOrder }: { answer: Services; order: Order; onOrder: (order: Order) => void }) {
-  return <Table label="Services" columns={COLUMNS} rows={answer.services} rowKey={(service) => service.name} order={order} onOrder={onOrder} />;
+export function ServiceTable({
+  answer,
+  order,
+  onOrder,
+}: {
+  answer: Services;
+  order: Order;
+  onOrder: (order: Order) => void;
+}) {
+  return (
+    <Table
+      label="Services"
+      columns={COLUMNS}
+      rows={answer.services}
+      rowKey={(service) => service.name}
+      order={order}
+      onOrder={onOrder}
+    />
+  );
 }
 
 const COLUMNS: readonly Column<Service, Order>[] = [
@@ -33,7 +50,16 @@ const COLUMNS: readonly Column<Service, Order>[] = [
       <Trend
         text={rate(service.requests_per_second)}
         title={counted(service.requests, "request")}
-        line={service.series && <Sparkline kind="bars" values={service.series.requests} colour="var(--line-strong)" label={`Requests of ${service.name} over time`} />}
+        line={
+          service.series && (
+            <Sparkline
+              kind="bars"
+              values={service.series.requests}
+              colour="var(--line-strong)"
+              label={`Requests of ${service.name} over time`}
+            />
+          )
+        }
       />
     ),
   },
@@ -45,7 +71,14 @@ const COLUMNS: readonly Column<Service, Order>[] = [
     sortBy: (service) => (service.requests > 0 ? service.errors / service.requests : undefined),
     cell: (service) => <Errors service={service} />,
   },
-  { key: "p50", heading: "p50", title: "Half of the requests are at most this long", isNumber: true, sortBy: (service) => service.duration?.p50_ns, cell: (service) => quantile(service, "p50_ns") },
+  {
+    key: "p50",
+    heading: "p50",
+    title: "Half of the requests are at most this long",
+    isNumber: true,
+    sortBy: (service) => service.duration?.p50_ns,
+    cell: (service) => quantile(service, "p50_ns"),
+  },
   {
     key: "p99",
     heading: "p99",
@@ -61,7 +94,11 @@ const COLUMNS: readonly Column<Service, Order>[] = [
     isNumber: true,
     sortBy: (service) => service.cpu_ns_per_request,
     cell: (service) =>
-      service.cpu_ns_per_request === undefined ? <Unknown why="no requests or no CPU samples" /> : <span title={`${duration(service.cpu_ns)} CPU in all`}>{duration(service.cpu_ns_per_request)}</span>,
+      service.cpu_ns_per_request === undefined ? (
+        <Unknown why="no requests or no CPU samples" />
+      ) : (
+        <span title={`${duration(service.cpu_ns)} CPU in all`}>{duration(service.cpu_ns_per_request)}</span>
+      ),
   },
   {
     key: "linked",
@@ -122,7 +159,16 @@ function Errors({ service }: { service: Service }) {
     <Trend
       text={text}
       title={`${count(service.errors)} of ${counted(service.requests, "request")}`}
-      line={service.series && <Sparkline kind="bars" values={service.series.errors} colour="var(--error)" label={`Errors of ${service.name} over time`} />}
+      line={
+        service.series && (
+          <Sparkline
+            kind="bars"
+            values={service.series.errors}
+            colour="var(--error)"
+            label={`Errors of ${service.name} over time`}
+          />
+        )
+      }
     />
   );
 }
@@ -137,12 +183,28 @@ function Slowest({ service }: { service: Service }) {
   return (
     <Trend
       text={
-        <SpansLink q={`{ resource.service.name = ${quoted(service.name)} && duration >= ${p99_ns}ns }`} title="Spans at least as long">
+        <SpansLink
+          q={`{ resource.service.name = ${quoted(service.name)} && duration >= ${p99_ns}ns }`}
+          title="Spans at least as long"
+        >
           {duration(p99_ns)}
         </SpansLink>
       }
-      title={exact ? `longest ${duration(service.duration.max_ns)}` : `longest ${duration(service.duration.max_ns)}; quantiles are at most 1 % off`}
-      line={service.series && <Sparkline kind="line" values={service.series.p99_ns} colour="var(--accent)" label={`p99 of ${service.name} over time`} />}
+      title={
+        exact
+          ? `longest ${duration(service.duration.max_ns)}`
+          : `longest ${duration(service.duration.max_ns)}; quantiles are at most 1 % off`
+      }
+      line={
+        service.series && (
+          <Sparkline
+            kind="line"
+            values={service.series.p99_ns}
+            colour="var(--accent)"
+            label={`p99 of ${service.name} over time`}
+          />
+        )
+      }
     />
   );
 }
@@ -160,7 +222,11 @@ function ProfileLink({ service }: { service: Service }) {
   const clock = useClock();
   if (service.samples === 0) return null;
   return (
-    <Link to="/profiles" search={{ ...rangeSearch(clock.text), q: `{service.name=${quoted(service.name)}}` }} aria-label={`Profile of ${service.name}`}>
+    <Link
+      to="/profiles"
+      search={{ ...rangeSearch(clock.text), q: `{service.name=${quoted(service.name)}}` }}
+      aria-label={`Flame graph of ${service.name}`}
+    >
       Flame graph
     </Link>
   );

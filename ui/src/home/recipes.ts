@@ -34,7 +34,17 @@ function environment(origin: string): Step {
 
 /** All recipes for a server at `origin` (`http://127.0.0.1:4040`). */
 export function recipes(origin: string): readonly Recipe[] {
-  return [go(origin), java(origin), python(origin), node(origin), dotnet(origin), ruby(origin), rust(origin), cpp(origin), collector(origin)];
+  return [
+    go(origin),
+    java(origin),
+    python(origin),
+    node(origin),
+    dotnet(origin),
+    ruby(origin),
+    rust(origin),
+    cpp(origin),
+    collector(origin),
+  ];
 }
 
 function go(origin: string): Recipe {
@@ -92,7 +102,10 @@ function python(origin: string): Recipe {
     language: "Python",
     note: "Threads are linked exactly. With asyncio the client names several spans in one sample; such samples count as ambiguous and are never given to one of them.",
     steps: [
-      { title: "Packages", code: "pip install pyroscope-io pyroscope-otel opentelemetry-sdk opentelemetry-exporter-otlp-proto-http" },
+      {
+        title: "Packages",
+        code: "pip install pyroscope-io pyroscope-otel opentelemetry-sdk opentelemetry-exporter-otlp-proto-http",
+      },
       {
         title: "At the start of the program",
         code: [
@@ -121,7 +134,10 @@ function node(origin: string): Recipe {
     note: "The client has no link of its own: wrap what is expensive and synchronous, as below. Without it samples count for the service, and for a span by time (scope window).",
     steps: [
       environment(origin),
-      { title: "Packages", code: "npm install @pyroscope/nodejs @opentelemetry/api @opentelemetry/auto-instrumentations-node" },
+      {
+        title: "Packages",
+        code: "npm install @pyroscope/nodejs @opentelemetry/api @opentelemetry/auto-instrumentations-node",
+      },
       {
         title: "At the start of the program",
         code: [
@@ -202,7 +218,10 @@ function rust(origin: string): Recipe {
     language: "Rust",
     note: "Spanflame's own SDK, for Linux and tokio: every sample carries the span that was polled. It sends traces and profiles.",
     steps: [
-      { title: "In Cargo.toml: line tables, for functions with files and lines", code: '[profile.release]\ndebug = "line-tables-only"' },
+      {
+        title: "In Cargo.toml: line tables, for functions with files and lines",
+        code: '[profile.release]\ndebug = "line-tables-only"',
+      },
       {
         title: "In main (crate spanflame-sdk)",
         code: [

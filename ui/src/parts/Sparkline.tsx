@@ -7,12 +7,34 @@
 const WIDTH = 90;
 const HEIGHT = 20;
 
-export function Sparkline({ values, kind, label, colour }: { values: readonly (number | null)[]; kind: "bars" | "line"; label: string; colour: string }) {
+export function Sparkline({
+  values,
+  kind,
+  label,
+  colour,
+}: {
+  values: readonly (number | null)[];
+  kind: "bars" | "line";
+  label: string;
+  colour: string;
+}) {
   const max = Math.max(0, ...values.map((value) => value ?? 0));
   return (
-    <svg className="sparkline" width={WIDTH} height={HEIGHT} viewBox={`0 0 ${WIDTH} ${HEIGHT}`} role="img" aria-label={label}>
+    <svg
+      className="sparkline"
+      width={WIDTH}
+      height={HEIGHT}
+      viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
+      role="img"
+      aria-label={label}
+    >
       <path d={`M0 ${HEIGHT - 0.5}H${WIDTH}`} stroke="var(--line)" />
-      {max > 0 && (kind === "bars" ? <path d={bars(values, max)} fill={colour} /> : <path d={line(values, max)} fill="none" stroke={colour} strokeWidth={1.5} />)}
+      {max > 0 &&
+        (kind === "bars" ? (
+          <path d={bars(values, max)} fill={colour} />
+        ) : (
+          <path d={line(values, max)} fill="none" stroke={colour} strokeWidth={1.5} />
+        ))}
     </svg>
   );
 }

@@ -89,11 +89,19 @@ export function Asked<T>({
   // A refetch of the same question in the background dims nothing: what is on screen is its answer.
   const isChanging = query.isPlaceholderData && passed >= PROGRESS_AFTER_MS;
   const isCancelled = query.isPlaceholderData && !query.isFetching;
-  if (query.isError && !query.isFetching) return <Failed what={capitalised(what)} error={query.error} onRetry={() => void query.refetch()} />;
-  if (query.data === undefined) return query.isFetching ? <Loading what={what} onCancel={onCancel} /> : <Cancelled what={what} onRetry={() => void query.refetch()} />;
+  if (query.isError && !query.isFetching)
+    return <Failed what={capitalised(what)} error={query.error} onRetry={() => void query.refetch()} />;
+  if (query.data === undefined)
+    return query.isFetching ? (
+      <Loading what={what} onCancel={onCancel} />
+    ) : (
+      <Cancelled what={what} onRetry={() => void query.refetch()} />
+    );
   return (
     <div className="asked" aria-busy={isChanging}>
-      {query.isFetching && passed >= PROGRESS_AFTER_MS && <div className="progress" role="progressbar" aria-label={`Loading ${what}`} />}
+      {query.isFetching && passed >= PROGRESS_AFTER_MS && (
+        <div className="progress" role="progressbar" aria-label={`Loading ${what}`} />
+      )}
       {query.isFetching && onCancel && passed >= CANCEL_AFTER_MS && (
         <button type="button" className="button small progress-cancel" onClick={onCancel}>
           Cancel

@@ -11,5 +11,11 @@ export interface ProfilesSearch extends FrameSearch {
 }
 
 export function profilesSearch(raw: Record<string, unknown>): ProfilesSearch {
-  return { ...frameSearch(raw), q: textOf(raw, "q"), type: textOf(raw, "type"), by: textOf(raw, "by"), focus: textOf(raw, "focus") };
+  return {
+    ...frameSearch(raw),
+    q: textOf(raw, "q"),
+    type: textOf(raw, "type"),
+    by: textOf(raw, "by"),
+    focus: textOf(raw, "focus"),
+  };
 }

@@ -6,6 +6,7 @@
 import { type KeyboardEvent, type PointerEvent, useEffect, useId, useRef, useState } from "react";
 
 import type { SpansHistogram } from "../api/answers";
+import { useKeys } from "../frame/keys";
 import { useWidth } from "../parts/useWidth";
 import { counted, duration } from "../text/quantity";
 import { useTheme } from "../theme/theme";
@@ -29,7 +30,15 @@ interface Drag {
   isClick: boolean;
 }
 
-export function Heatmap({ answer, region, onRegion }: { answer: SpansHistogram; region: Region | null; onRegion: (region: Region | null) => void }) {
+export function Heatmap({
+  answer,
+  region,
+  onRegion,
+}: {
+  answer: SpansHistogram;
+  region: Region | null;
+  onRegion: (region: Region | null) => void;
+}) {
   const place = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
   const width = useWidth(place);
@@ -42,11 +51,24 @@ export function Heatmap({ answer, region, onRegion }: { answer: SpansHistogram; 
   const help = useId();
   const size = plotSize(width, HEIGHT);
 
-  const draft: Block | null = drag && !drag.isClick ? blockOf(drag.from, drag.to) : keyed && isSpread(keyed) ? blockOf(keyed.from, keyed.to) : null;
+  // Only listed here: they act on the canvas while it has the focus.
+  useKeys("Heatmap, while it has the focus", [
+    { press: "ArrowLeft", does: "move to another cell; likewise the other arrows", run: () => false },
+    { press: "Shift+ArrowLeft", does: "extend the selection", run: () => false },
+    { press: "Enter", does: "select", run: () => false },
+  ]);
+
+  const draft: Block | null =
+    drag && !drag.isClick
+      ? blockOf(drag.from, drag.to)
+      : keyed && isSpread(keyed)
+        ? blockOf(keyed.from, keyed.to)
+        : null;
   const cursor = keyed ? blockOf(keyed.to, keyed.to) : hover && !drag ? blockOf(hover, hover) : null;
 
   useEffect(() => {
-    if (canvas.current && width > 0) paint(canvas.current, { answer, width, height: HEIGHT, region, draft, cursor, zone, theme });
+    if (canvas.current && width > 0)
+      paint(canvas.current, { answer, width, height: HEIGHT, region, draft, cursor, zone, theme });
   }, [answer, width, region, draft, cursor, zone, theme]);
 
   function cellOf(event: PointerEvent): { cell: Cell; x: number; y: number } {
@@ -56,7 +78,8 @@ export function Heatmap({ answer, region, onRegion }: { answer: SpansHistogram; 
   }
 
   function select(block: Block): void {
-    const isEmptyClick = block.from.bucket === block.to.bucket && block.from.row === block.to.row && countOf(answer, block).spans === 0;
+    const isEmptyClick =
+      block.from.bucket === block.to.bucket && block.from.row === block.to.row && countOf(answer, block).spans === 0;
     onRegion(isEmptyClick ? null : regionOf(answer, block));
   }
 
@@ -82,13 +105,24 @@ export function Heatmap({ answer, region, onRegion }: { answer: SpansHistogram; 
 
   function onKeyDown(event: KeyboardEvent): void {
     const { buckets, rows } = shapeOf(answer);
-    const step: Record<string, [number, number]> = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1], Home: [-buckets, 0], End: [buckets, 0], PageUp: [0, rows], PageDown: [0, -rows] };
+    const step: Record<string, [number, number]> = {
+      ArrowLeft: [-1, 0],
+      ArrowRight: [1, 0],
+      ArrowUp: [0, 1],
+      ArrowDown: [0, -1],
+      Home: [-buckets, 0],
+      End: [buckets, 0],
+      PageUp: [0, rows],
+      PageDown: [0, -rows],
+    };
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const move = step[event.key];
     if (move) {
       const start = keyed?.to ?? firstCell(answer);
       const clamp = (at: number, count: number): number => Math.min(count - 1, Math.max(0, at));
-      const to = keyed ? { bucket: clamp(start.bucket + move[0], buckets), row: clamp(start.row + move[1], rows) } : start;
+      const to = keyed
+        ? { bucket: clamp(start.bucket + move[0], buckets), row: clamp(start.row + move[1], rows) }
+        : start;
       setKeyed({ from: event.shiftKey && keyed ? keyed.from : to, to });
     } else if (event.key === "Enter" && keyed) {
       select(blockOf(keyed.from, keyed.to));
@@ -127,7 +161,10 @@ export function Heatmap({ answer, region, onRegion }: { answer: SpansHistogram; 
         <div
           className="floating tip"
           aria-hidden="true"
-          style={{ left: Math.min(GUTTER + box.x + box.width + 8, Math.max(0, width - 250)), top: box.y > 60 ? TOP + box.y - 54 : TOP + box.y + box.height + 6 }}
+          style={{
+            left: Math.min(GUTTER + box.x + box.width + 8, Math.max(0, width - 250)),
+            top: box.y > 60 ? TOP + box.y - 54 : TOP + box.y + box.height + 6,
+          }}
         >
           {blockText(answer, told, zone)}
         </div>
@@ -156,7 +193,11 @@ function firstCell(answer: SpansHistogram): Cell {
 /** `12:01:07 to 12:01:37, 500 ms to 631 ms: 12 spans, 1 error`. */
 function blockText(answer: SpansHistogram, block: Block, zone: Zone): string {
   const start = nano(answer.start_unix_nano);
-  const at = (bucket: number): string => clock(start + BigInt(bucket) * BigInt(answer.bucket_ns), zone, { beside: start, decimals: answer.bucket_ns < 1e9 ? 3 : 0 });
+  const at = (bucket: number): string =>
+    clock(start + BigInt(bucket) * BigInt(answer.bucket_ns), zone, {
+      beside: start,
+      decimals: answer.bucket_ns < 1e9 ? 3 : 0,
+    });
   const bounds = answer.duration.bounds_ns;
   const { spans, errors } = countOf(answer, block);
   const failed = errors > 0 ? `, ${counted(errors, "error")}` : "";
@@ -171,7 +212,8 @@ function Legend({ answer }: { answer: SpansHistogram }) {
       <span>Spans in a cell</span>
       {densityLegend(max).map(({ density, from }) => (
         <span key={density}>
-          <span className="swatch" style={{ background: `var(--density-${density})` }} /> {from === max ? from : `${from}+`}
+          <span className="swatch" style={{ background: `var(--density-${density})` }} />{" "}
+          {from === max ? from : `${from}+`}
         </span>
       ))}
       {errors > 0 && (

@@ -37,7 +37,8 @@ function Values({ answer, q }: { answer: AttributesComparison; q: string }) {
   if (answer.attributes.length === 0) {
     return (
       <p className="muted hint">
-        No value is more frequent in {counted(answer.target.spans, "selected span")} than in the {count(answer.base.spans)} others.
+        No value is more frequent in {counted(answer.target.spans, "selected span")} than in the{" "}
+        {count(answer.base.spans)} others.
       </p>
     );
   }
@@ -91,10 +92,16 @@ function ValueRow({ one, answer, q }: { one: OverRepresented; answer: Attributes
           </button>
         )}
       </td>
-      <td className="number" title={`${count(one.target_spans)} of ${counted(answer.target.spans, "span")}; 95 %: ${percent(one.target_interval.low)} to ${percent(one.target_interval.high)}`}>
+      <td
+        className="number"
+        title={`${count(one.target_spans)} of ${counted(answer.target.spans, "span")}; 95 %: ${percent(one.target_interval.low)} to ${percent(one.target_interval.high)}`}
+      >
         {shareText(one.target_spans, answer.target.spans, one.target_interval)}
       </td>
-      <td className="number" title={`${count(one.base_spans)} of ${counted(answer.base.spans, "span")}; 95 %: ${percent(one.base_interval.low)} to ${percent(one.base_interval.high)}`}>
+      <td
+        className="number"
+        title={`${count(one.base_spans)} of ${counted(answer.base.spans, "span")}; 95 %: ${percent(one.base_interval.low)} to ${percent(one.base_interval.high)}`}
+      >
         {shareText(one.base_spans, answer.base.spans, one.base_interval)}
       </td>
       <td className="bars" aria-label="Shares as bars">
@@ -107,5 +114,9 @@ function ValueRow({ one, answer, q }: { one: OverRepresented; answer: Attributes
 
 /** The same rule of small numbers as for samples: of few spans no bare percentage. */
 function shareText(part: number, of: number, interval: { low: number; high: number }): string {
-  return of === 0 ? "-" : sampledShare(part, of, of, interval).replace("samples", "spans").replace(/ \(.*\)$/, "");
+  return of === 0
+    ? "-"
+    : sampledShare(part, of, of, interval)
+        .replace("samples", "spans")
+        .replace(/ \(.*\)$/, "");
 }

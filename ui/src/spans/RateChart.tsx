@@ -15,7 +15,13 @@ import { GUTTER, RIGHT } from "./layout";
 
 const HEIGHT = 72;
 
-export function RateChart({ answer, onRange }: { answer: SpansHistogram; onRange: (start: bigint, end: bigint) => void }) {
+export function RateChart({
+  answer,
+  onRange,
+}: {
+  answer: SpansHistogram;
+  onRange: (start: bigint, end: bigint) => void;
+}) {
   const place = useRef<HTMLDivElement>(null);
   const width = useWidth(place);
   const theme = useTheme();
@@ -31,7 +37,8 @@ export function RateChart({ answer, onRange }: { answer: SpansHistogram; onRange
     const start = nano(answer.start_unix_nano);
     const buckets = answer.count.length;
     // The axis counts buckets, not seconds: numbers of nanoseconds would lose digits.
-    const bucketStart = (at: number): bigint => start + BigInt(Math.min(buckets, Math.max(0, Math.round(at)))) * BigInt(answer.bucket_ns);
+    const bucketStart = (at: number): bigint =>
+      start + BigInt(Math.min(buckets, Math.max(0, Math.round(at)))) * BigInt(answer.bucket_ns);
     const plot = new uPlot(
       {
         width,
@@ -70,7 +77,10 @@ export function RateChart({ answer, onRange }: { answer: SpansHistogram; onRange
           ],
           setCursor: [
             (self) => {
-              const at = self.cursor.left !== undefined && self.cursor.left >= 0 ? Math.floor(self.posToVal(self.cursor.left, "x")) : -1;
+              const at =
+                self.cursor.left !== undefined && self.cursor.left >= 0
+                  ? Math.floor(self.posToVal(self.cursor.left, "x"))
+                  : -1;
               target.title =
                 at >= 0 && at < buckets
                   ? `${clock(bucketStart(at), zone)}: ${count(answer.count[at])} spans, ${count(answer.errors[at])} errors. Drag to narrow the range.`
@@ -85,7 +95,14 @@ export function RateChart({ answer, onRange }: { answer: SpansHistogram; onRange
     return () => plot.destroy();
   }, [answer, width, theme, zone]);
 
-  return <div ref={place} className="rate-chart" role="img" aria-label={`${count(answer.matched)} spans over time, ${count(answer.errors.reduce((sum, errors) => sum + errors, 0))} of them failed`} />;
+  return (
+    <div
+      ref={place}
+      className="rate-chart"
+      role="img"
+      aria-label={`${count(answer.matched)} spans over time, ${count(answer.errors.reduce((sum, errors) => sum + errors, 0))} of them failed`}
+    />
+  );
 }
 
 const bars = uPlot.paths.bars?.({ size: [0.9, 100], gap: 0 });

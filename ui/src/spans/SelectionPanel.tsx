@@ -72,13 +72,26 @@ function Chosen({ region, onClear }: { region: Region | null; onClear: () => voi
 function ScopeChoice() {
   const { scope = "span" } = useSearch({ from: "/spans" });
   const navigate = useNavigate({ from: "/spans" });
-  const choose = (next: "span" | "subtree") => void navigate({ search: (before) => ({ ...before, scope: next === "span" ? undefined : next }) });
+  const choose = (next: "span" | "subtree") =>
+    void navigate({ search: (before) => ({ ...before, scope: next === "span" ? undefined : next }) });
   return (
     <span className="choices" role="group" aria-label="Scope of the profile">
-      <button type="button" className="button small" aria-pressed={scope === "span"} title="Samples of the selected spans themselves" onClick={() => choose("span")}>
+      <button
+        type="button"
+        className="button small"
+        aria-pressed={scope === "span"}
+        title="Samples of the selected spans themselves"
+        onClick={() => choose("span")}
+      >
         span
       </button>
-      <button type="button" className="button small" aria-pressed={scope === "subtree"} title="With all their descendants; each sample counts once" onClick={() => choose("subtree")}>
+      <button
+        type="button"
+        className="button small"
+        aria-pressed={scope === "subtree"}
+        title="With all their descendants; each sample counts once"
+        onClick={() => choose("subtree")}
+      >
         subtree
       </button>
     </span>
@@ -97,7 +110,14 @@ function TypeChoice() {
       className="field small"
       aria-label="Profile type"
       value={type}
-      onChange={(event) => void navigate({ search: (before) => ({ ...before, type: event.target.value === PROFILE_TYPE_DEFAULT ? undefined : event.target.value }) })}
+      onChange={(event) =>
+        void navigate({
+          search: (before) => ({
+            ...before,
+            type: event.target.value === PROFILE_TYPE_DEFAULT ? undefined : event.target.value,
+          }),
+        })
+      }
     >
       {offered.map((one) => (
         <option key={one} value={one}>
@@ -142,9 +162,17 @@ function CompareLink({ q, region }: { q: string; region: Region | null }) {
 function Figures({ profile }: { profile: SelectionProfile }) {
   const { spans, without_samples } = profile.selection;
   const period = profile.evidence.period_ns;
-  const per = profile.per_span !== undefined && spans > 0 ? `${value(profile.per_span, profile.unit)}${isTime(profile.unit) ? " CPU" : ""} per span` : null;
+  const per =
+    profile.per_span !== undefined && spans > 0
+      ? `${value(profile.per_span, profile.unit)}${isTime(profile.unit) ? " CPU" : ""} per span`
+      : null;
   const cost = isTime(profile.unit) && !profile.type.includes("cpu") ? per?.replace(" CPU", "") : per;
-  const parts = [`${counted(spans, "span")}, ${without_samples.toLocaleString("en-US")} without samples`, counted(profile.samples, "sample"), period ? frequency(period) : null, cost];
+  const parts = [
+    `${counted(spans, "span")}, ${without_samples.toLocaleString("en-US")} without samples`,
+    counted(profile.samples, "sample"),
+    period ? frequency(period) : null,
+    cost,
+  ];
   return <p className="figures mono">{parts.filter(Boolean).join(" · ")}</p>;
 }
 

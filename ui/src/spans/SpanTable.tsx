@@ -6,7 +6,7 @@
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { Link, useNavigate } from "@tanstack/react-router";
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { useEffect, useRef, useState } from "react";
+import { useEffect, useMemo, useRef, useState } from "react";
 
 import type { FoundSpan } from "../api/answers";
 import { type Selection, spanPages } from "../api/questions";
@@ -18,6 +18,7 @@ import { useTheme } from "../theme/theme";
 import { clock } from "../time/instant";
 import { nano } from "../time/nano";
 import { useZone } from "../time/zone";
+import { rememberWalk } from "./walk";
 
 const ROW_PX = 28;
 /** Rows a page. */
@@ -25,15 +26,25 @@ const LIMIT = 200;
 /** The next page is fetched when so many rows are left. */
 const AHEAD = 50;
 
-export function SpanTable({ selection, order, onOrder }: { selection: Selection; order: "duration" | "start"; onOrder: (order: "duration" | "start") => void }) {
+export function SpanTable({
+  selection,
+  order,
+  onOrder,
+}: {
+  selection: Selection;
+  order: "duration" | "start";
+  onOrder: (order: "duration" | "start") => void;
+}) {
   const query = useInfiniteQuery(spanPages(selection, { order, limit: LIMIT }));
-  if (query.isError && !query.data) return <Failed what="Spans" error={query.error} onRetry={() => void query.refetch()} />;
+  const rows = useMemo(() => query.data?.pages.flatMap((page) => page.spans) ?? [], [query.data]);
+  if (query.isError && !query.data)
+    return <Failed what="Spans" error={query.error} onRetry={() => void query.refetch()} />;
   if (!query.data) return <Loading what="spans" />;
-  const rows = query.data.pages.flatMap((page) => page.spans);
   if (rows.length === 0) {
     return (
       <Empty title="No spans">
-        Nothing in this range matches. Take a condition out of the query, clear the selection in the heatmap, or choose a longer range.
+        Nothing in this range matches. Take a condition out of the query, clear the selection in the heatmap, or choose
+        a longer range.
       </Empty>
     );
   }
@@ -67,12 +78,19 @@ function Rows({ rows, matched, isDimmed, order, onOrder, onEnd, failure }: RowsP
   const [active, setActive] = useState(0);
   const navigate = useNavigate();
   // oxlint-disable-next-line react/incompatible-library
-  const virtual = useVirtualizer({ count: rows.length, getScrollElement: () => scroller.current, estimateSize: () => ROW_PX, overscan: 12 });
+  const virtual = useVirtualizer({
+    count: rows.length,
+    getScrollElement: () => scroller.current,
+    estimateSize: () => ROW_PX,
+    overscan: 12,
+  });
   const items = virtual.getVirtualItems();
   const last = items.at(-1)?.index ?? 0;
   useEffect(() => {
     if (rows.length < matched && last >= rows.length - AHEAD) onEnd();
   });
+
+  useEffect(() => rememberWalk(rows.map((span) => ({ traceId: span.trace_id, spanId: span.span_id }))), [rows]);
 
   const longest = rows.reduce((most, span) => Math.max(most, span.duration_ns), 1);
   function move(step: number): void {
@@ -87,49 +105,77 @@ function Rows({ rows, matched, isDimmed, order, onOrder, onEnd, failure }: RowsP
     {
       press: "Enter",
       does: "open the span",
-      run: () => void navigate({ to: "/trace/$traceId", params: { traceId: rows[active].trace_id }, search: { span: rows[active].span_id } }),
+      run: () =>
+        void navigate({
+          to: "/trace/$traceId",
+          params: { traceId: rows[active].trace_id },
+          search: { span: rows[active].span_id },
+        }),
     },
   ]);
 
   return (
-    <div className="span-table" role="table" aria-label="Selected spans" aria-rowcount={matched} aria-busy={isDimmed}>
-      <div className="span-row span-head" role="row">
-        <Heading name="Start" by="start" order={order} onOrder={onOrder} />
-        <Heading name="Duration" by="duration" order={order} onOrder={onOrder} />
-        <span role="columnheader">Service</span>
-        <span role="columnheader">Operation</span>
-        <span role="columnheader" className="number" title="CPU time of the span's own samples, and how many there are">
-          CPU
-        </span>
-        <span role="columnheader">Status</span>
-      </div>
-      <div ref={scroller} className="span-rows" role="rowgroup">
-        <div style={{ height: virtual.getTotalSize(), position: "relative" }}>
-          {items.map((item) => (
-            <Row
-              key={item.key}
-              span={rows[item.index]}
-              at={item.index}
-              top={item.start}
-              longest={longest}
-              newest={nano(rows[0].start_unix_nano)}
-              isActive={item.index === active}
-              onActive={() => setActive(item.index)}
-            />
-          ))}
+    <div className="span-list" aria-busy={isDimmed}>
+      <div className="span-table" role="table" aria-label="Selected spans" aria-rowcount={matched}>
+        <div className="span-row span-head" role="row">
+          <Heading name="Start" by="start" order={order} onOrder={onOrder} />
+          <Heading name="Duration" by="duration" order={order} onOrder={onOrder} />
+          <span role="columnheader">Service</span>
+          <span role="columnheader">Operation</span>
+          <span
+            role="columnheader"
+            className="number"
+            title="CPU time of the span's own samples, and how many there are"
+          >
+            CPU
+          </span>
+          <span role="columnheader">Status</span>
+        </div>
+        <div ref={scroller} className="span-rows" role="rowgroup">
+          <div style={{ height: virtual.getTotalSize(), position: "relative" }}>
+            {items.map((item) => (
+              <Row
+                key={item.key}
+                span={rows[item.index]}
+                at={item.index}
+                top={item.start}
+                longest={longest}
+                newest={nano(rows[0].start_unix_nano)}
+                isActive={item.index === active}
+                onActive={() => setActive(item.index)}
+              />
+            ))}
+          </div>
         </div>
       </div>
-      <p className="span-foot muted" role="note">
-        {failure ? `The next page could not be loaded: ${failure.message}` : `${count(rows.length)} of ${counted(matched, "span")} loaded`}
+      <p className="span-foot muted">
+        {failure
+          ? `The next page could not be loaded: ${failure.message}`
+          : `${count(rows.length)} of ${counted(matched, "span")} loaded`}
       </p>
     </div>
   );
 }
 
-function Heading({ name, by, order, onOrder }: { name: string; by: "duration" | "start"; order: string; onOrder: (order: "duration" | "start") => void }) {
+function Heading({
+  name,
+  by,
+  order,
+  onOrder,
+}: {
+  name: string;
+  by: "duration" | "start";
+  order: string;
+  onOrder: (order: "duration" | "start") => void;
+}) {
   return (
     <span role="columnheader" className="number" aria-sort={order === by ? "descending" : "none"}>
-      <button type="button" className="sort" title={by === "duration" ? "Longest first" : "Newest first"} onClick={() => onOrder(by)}>
+      <button
+        type="button"
+        className="sort"
+        title={by === "duration" ? "Longest first" : "Newest first"}
+        onClick={() => onOrder(by)}
+      >
         {name}
         <span aria-hidden="true">{order === by ? " ↓" : ""}</span>
       </button>
@@ -152,13 +198,21 @@ function Row({ span, at, top, longest, newest, isActive, onActive }: RowProps) {
   const [zone] = useZone();
   const part = (value: number): string => `${Math.max(0.5, (value / longest) * 100)}%`;
   return (
-    <div className="span-row" role="row" aria-rowindex={at + 1} data-row={at} style={{ transform: `translateY(${top}px)` }}>
+    <div
+      className="span-row"
+      role="row"
+      aria-rowindex={at + 1}
+      data-row={at}
+      style={{ transform: `translateY(${top}px)` }}
+    >
       <span role="cell" className="number">
         {clock(nano(span.start_unix_nano), zone, { beside: newest, decimals: 3 })}
       </span>
       <span role="cell" className="number span-duration">
         <span className="span-bar" style={{ width: part(span.duration_ns) }} />
-        {span.cpu_ns !== undefined && <span className="span-bar on-cpu" style={{ width: part(Math.min(span.cpu_ns, span.duration_ns)) }} />}
+        {span.cpu_ns !== undefined && (
+          <span className="span-bar on-cpu" style={{ width: part(Math.min(span.cpu_ns, span.duration_ns)) }} />
+        )}
         <span>{duration(span.duration_ns)}</span>
       </span>
       <span role="cell" className="cut">
@@ -178,7 +232,11 @@ function Row({ span, at, top, longest, newest, isActive, onActive }: RowProps) {
         </Link>
       </span>
       <span role="cell" className="number" title={counted(span.samples, "sample")}>
-        {span.cpu_ns === undefined ? <span className="muted">{span.samples > 0 ? counted(span.samples, "sample") : "no samples"}</span> : `${duration(span.cpu_ns)} (${count(span.samples)})`}
+        {span.cpu_ns === undefined ? (
+          <span className="muted">{span.samples > 0 ? counted(span.samples, "sample") : "no samples"}</span>
+        ) : (
+          `${duration(span.cpu_ns)} (${count(span.samples)})`
+        )}
       </span>
       <span role="cell" className={span.status === "error" ? "error-text" : "muted"}>
         {span.status}

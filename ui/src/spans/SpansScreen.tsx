@@ -32,7 +32,8 @@ export function SpansScreen() {
   const { query, cancel } = useQuestion(spansHistogram({ q, ...clock.range, range: "start" }, SIZE));
   const mistake = query.error instanceof Failure && query.error.detail.line !== undefined ? query.error : null;
 
-  const setRegion = (next: Region | null) => void navigate({ search: (before) => ({ ...before, sel: next ? regionText(next) : undefined, focus: undefined }) });
+  const setRegion = (next: Region | null) =>
+    void navigate({ search: (before) => ({ ...before, sel: next ? regionText(next) : undefined, focus: undefined }) });
   useKeys("Spans", [
     { press: "Escape", does: "clear the selection", run: () => (region ? setRegion(null) : false) },
     { press: "p", does: "show or hide the profile", run: () => setPanelOpen((before) => !before) },
@@ -40,6 +41,8 @@ export function SpansScreen() {
 
   return (
     <div className="spans">
+      <title>{`${q || "Spans"} - Spanflame`}</title>
+      <h1 className="visually-hidden">Spans</h1>
       <div className="spans-query">
         <QueryBar
           q={q}
@@ -47,11 +50,20 @@ export function SpansScreen() {
           failure={mistake}
           onRun={(next) => {
             if (next === q) clock.refresh();
-            else void navigate({ search: (before) => ({ ...before, q: next || undefined, sel: undefined, focus: undefined }) });
+            else
+              void navigate({
+                search: (before) => ({ ...before, q: next || undefined, sel: undefined, focus: undefined }),
+              });
           }}
         >
           <Found answer={query.isPlaceholderData ? undefined : query.data} />
-          <button type="button" className="button" aria-pressed={isPanelOpen} title="Flame graph and attributes of the selection ( p )" onClick={() => setPanelOpen(!isPanelOpen)}>
+          <button
+            type="button"
+            className="button"
+            aria-pressed={isPanelOpen}
+            title="Flame graph and attributes of the selection ( p )"
+            onClick={() => setPanelOpen(!isPanelOpen)}
+          >
             Profile
           </button>
         </QueryBar>
@@ -67,7 +79,12 @@ export function SpansScreen() {
             <SpanTable
               selection={selectionOf(q, clock.range, region)}
               order={order}
-              onOrder={(next) => void navigate({ search: (before) => ({ ...before, order: next === "duration" ? undefined : next }), replace: true })}
+              onOrder={(next) =>
+                void navigate({
+                  search: (before) => ({ ...before, order: next === "duration" ? undefined : next }),
+                  replace: true,
+                })
+              }
             />
           </div>
           {isPanelOpen && <SelectionPanel q={q} region={region} onClear={() => setRegion(null)} />}
@@ -86,7 +103,17 @@ function Found({ answer }: { answer: SpansHistogram | undefined }) {
   );
 }
 
-function Charts({ answer, q, region, onRegion }: { answer: SpansHistogram; q: string; region: Region | null; onRegion: (region: Region | null) => void }) {
+function Charts({
+  answer,
+  q,
+  region,
+  onRegion,
+}: {
+  answer: SpansHistogram;
+  q: string;
+  region: Region | null;
+  onRegion: (region: Region | null) => void;
+}) {
   const navigate = useNavigate({ from: "/spans" });
   if (answer.matched === 0) return <NothingFound answer={answer} q={q} />;
   const errors = answer.errors.reduce((sum, failed) => sum + failed, 0);
@@ -101,32 +128,54 @@ function Charts({ answer, q, region, onRegion }: { answer: SpansHistogram; q: st
             type="button"
             className="button small"
             title="Add status = error to the query"
-            onClick={() => void navigate({ search: (before) => ({ ...before, q: withConditions(q, ["status = error"]), sel: undefined }) })}
+            onClick={() =>
+              void navigate({
+                search: (before) => ({ ...before, q: withConditions(q, ["status = error"]), sel: undefined }),
+              })
+            }
           >
             failed ({count(errors)})
           </button>
         )}
         {answer.quantiles && (
           <span className="muted mono">
-            p50 {duration(answer.quantiles.p50_ns)} · p90 {duration(answer.quantiles.p90_ns)} · p99 {duration(answer.quantiles.p99_ns)} · max {duration(answer.quantiles.max_ns)}
+            p50 {duration(answer.quantiles.p50_ns)} · p90 {duration(answer.quantiles.p90_ns)} · p99{" "}
+            {duration(answer.quantiles.p99_ns)} · max {duration(answer.quantiles.max_ns)}
             {!answer.quantiles.exact && " (1 % off at most)"}
           </span>
         )}
       </div>
       <RateChart
         answer={answer}
-        onRange={(start, end) => void navigate({ search: (before) => ({ ...before, start: String(start), end: String(end), sel: undefined }) })}
+        onRange={(start, end) =>
+          void navigate({ search: (before) => ({ ...before, start: String(start), end: String(end), sel: undefined }) })
+        }
       />
       <Heatmap answer={answer} region={region} onRegion={onRegion} />
     </>
   );
 }
 
-function Quantile({ answer, name, label, onRegion }: { answer: SpansHistogram; name: "p90_ns" | "p99_ns"; label: string; onRegion: (region: Region) => void }) {
+function Quantile({
+  answer,
+  name,
+  label,
+  onRegion,
+}: {
+  answer: SpansHistogram;
+  name: "p90_ns" | "p99_ns";
+  label: string;
+  onRegion: (region: Region) => void;
+}) {
   const from = answer.quantiles?.[name];
   if (from === undefined) return null;
   return (
-    <button type="button" className="button small" title={`Spans of at least ${duration(from)}`} onClick={() => onRegion({ min_ns: from })}>
+    <button
+      type="button"
+      className="button small"
+      title={`Spans of at least ${duration(from)}`}
+      onClick={() => onRegion({ min_ns: from })}
+    >
       {label}
     </button>
   );

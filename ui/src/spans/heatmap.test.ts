@@ -1,7 +1,18 @@
 import { expect, test } from "vitest";
 
 import type { SpansHistogram } from "../api/answers";
-import { blockOf, boxOf, cellAt, countOf, densityLegend, densityOf, durationTicks, regionBox, regionOf, yOf } from "./heatmap";
+import {
+  blockOf,
+  boxOf,
+  cellAt,
+  countOf,
+  densityLegend,
+  densityOf,
+  durationTicks,
+  regionBox,
+  regionOf,
+  yOf,
+} from "./heatmap";
 
 /** 10 buckets of 100 ns from 1000 on, 4 rows from 1 ms to 10 s. */
 const ANSWER: SpansHistogram = {
@@ -21,7 +32,8 @@ const ANSWER: SpansHistogram = {
 const SIZE = { width: 1000, height: 400 };
 
 test("a point finds its cell, and a point outside the nearest one", () => {
-  const check = (x: number, y: number, bucket: number, row: number): void => expect(cellAt(ANSWER, SIZE, x, y)).toEqual({ bucket, row });
+  const check = (x: number, y: number, bucket: number, row: number): void =>
+    expect(cellAt(ANSWER, SIZE, x, y)).toEqual({ bucket, row });
   check(0, 0, 0, 3);
   check(999, 399, 9, 0);
   check(250, 150, 2, 2);
@@ -39,7 +51,8 @@ test("cells and screen agree both ways", () => {
 });
 
 test("a region has the bounds of its cells, and none along a whole side", () => {
-  const region = (a: [number, number], b: [number, number]) => regionOf(ANSWER, blockOf({ bucket: a[0], row: a[1] }, { bucket: b[0], row: b[1] }));
+  const region = (a: [number, number], b: [number, number]) =>
+    regionOf(ANSWER, blockOf({ bucket: a[0], row: a[1] }, { bucket: b[0], row: b[1] }));
   expect(region([4, 2], [2, 1])).toEqual({ start: 1200n, end: 1500n, min_ns: 1e7, max_ns: 1e9 });
   expect(region([0, 2], [9, 3])).toEqual({ start: undefined, end: undefined, min_ns: 1e8, max_ns: undefined });
   // The last bucket is cut by the end of the range.
@@ -54,7 +67,8 @@ test("a region is drawn where its cells are", () => {
 });
 
 test("counts of a block are exact", () => {
-  const count = (from: [number, number], to: [number, number]) => countOf(ANSWER, { from: { bucket: from[0], row: from[1] }, to: { bucket: to[0], row: to[1] } });
+  const count = (from: [number, number], to: [number, number]) =>
+    countOf(ANSWER, { from: { bucket: from[0], row: from[1] }, to: { bucket: to[0], row: to[1] } });
   expect(count([0, 0], [9, 3])).toEqual({ spans: 9, errors: 1 });
   expect(count([0, 3], [8, 3])).toEqual({ spans: 1, errors: 1 });
   expect(count([1, 0], [8, 3])).toEqual({ spans: 0, errors: 0 });
@@ -75,7 +89,9 @@ test("ticks are round durations that have room", () => {
 });
 
 test("one span is seen beside ten thousand, and the densest cell is darkest", () => {
-  expect([densityOf(1, 10_000), densityOf(100, 10_000), densityOf(10_000, 10_000), densityOf(1, 1)]).toEqual([0, 2, 4, 4]);
+  expect([densityOf(1, 10_000), densityOf(100, 10_000), densityOf(10_000, 10_000), densityOf(1, 1)]).toEqual([
+    0, 2, 4, 4,
+  ]);
 });
 
 test("the legend says from which count on a step is used", () => {
@@ -89,7 +105,11 @@ test("the legend says from which count on a step is used", () => {
 });
 
 test("an answer without spans has no geometry and does not fail", () => {
-  const empty = { ...ANSWER, matched: 0, duration: { bounds_ns: [], cells: { bucket: [], row: [], count: [], errors: [] } } };
+  const empty = {
+    ...ANSWER,
+    matched: 0,
+    duration: { bounds_ns: [], cells: { bucket: [], row: [], count: [], errors: [] } },
+  };
   expect(durationTicks(empty, SIZE, 20)).toEqual([]);
   expect(yOf(empty, SIZE, 5)).toBe(400);
 });

@@ -83,7 +83,8 @@ export function regionOf(answer: SpansHistogram, block: Block): Region {
 /** Where a region lies on the screen, at the exact place of its bounds; `null` if it is elsewhere. */
 export function regionBox(answer: SpansHistogram, size: Size, region: Region): Box | null {
   const { buckets } = shapeOf(answer);
-  const across = (at: bigint): number => (offsetNs(at, answer.start_unix_nano) / (answer.bucket_ns * buckets)) * size.width;
+  const across = (at: bigint): number =>
+    (offsetNs(at, answer.start_unix_nano) / (answer.bucket_ns * buckets)) * size.width;
   const clamp = (value: number, most: number): number => Math.min(most, Math.max(0, value));
   const left = region.start === undefined ? 0 : clamp(across(region.start), size.width);
   const right = region.end === undefined ? size.width : clamp(across(region.end), size.width);
@@ -109,7 +110,13 @@ export function countOf(answer: SpansHistogram, block: Block): { spans: number; 
   const { bucket, row, count, errors } = answer.duration.cells;
   const sum = { spans: 0, errors: 0 };
   for (let at = 0; at < count.length; at += 1) {
-    if (bucket[at] < block.from.bucket || bucket[at] > block.to.bucket || row[at] < block.from.row || row[at] > block.to.row) continue;
+    if (
+      bucket[at] < block.from.bucket ||
+      bucket[at] > block.to.bucket ||
+      row[at] < block.from.row ||
+      row[at] > block.to.row
+    )
+      continue;
     sum.spans += count[at];
     sum.errors += errors[at];
   }
@@ -149,7 +156,8 @@ export function durationTicks(answer: SpansHistogram, size: Size, gap: number): 
         if (duration_ns >= low && duration_ns < high) ticks.push({ duration_ns, y: yOf(answer, size, duration_ns) });
       }
     }
-    if (steps.length === 1 || ticks.every((tick, at) => at === 0 || ticks[at - 1].y - tick.y >= gap)) return thinned(ticks, gap);
+    if (steps.length === 1 || ticks.every((tick, at) => at === 0 || ticks[at - 1].y - tick.y >= gap))
+      return thinned(ticks, gap);
   }
   return [];
 }

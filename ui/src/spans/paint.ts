@@ -7,7 +7,17 @@ import { token } from "../theme/theme";
 import { type Zone, clock } from "../time/instant";
 import { nano, offsetNs } from "../time/nano";
 import { timeTicks } from "../time/ticks";
-import { type Block, type Box, type Size, DENSITIES, boxOf, densityOf, durationTicks, regionBox, shapeOf } from "./heatmap";
+import {
+  type Block,
+  type Box,
+  type Size,
+  DENSITIES,
+  boxOf,
+  densityOf,
+  durationTicks,
+  regionBox,
+  shapeOf,
+} from "./heatmap";
 import { GUTTER, RIGHT } from "./layout";
 import type { Region } from "./region";
 
@@ -77,7 +87,11 @@ function paintAxes(context: CanvasRenderingContext2D, { answer, zone, theme }: P
   context.textBaseline = "top";
   const start = nano(answer.start_unix_nano);
   const length = answer.bucket_ns * answer.count.length;
-  const { at, step_ns } = timeTicks({ start, end: start + BigInt(length) }, Math.max(2, Math.floor(size.width / LABEL_WIDTH)), zone);
+  const { at, step_ns } = timeTicks(
+    { start, end: start + BigInt(length) },
+    Math.max(2, Math.floor(size.width / LABEL_WIDTH)),
+    zone,
+  );
   for (const tick of at) {
     const x = (offsetNs(tick, start) / length) * size.width;
     const isCut = x < 30 || x > size.width - 30;

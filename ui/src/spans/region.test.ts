@@ -6,11 +6,20 @@ const RANGE = { start: 1_000n, end: 9_000n };
 
 function check(region: Region, text: string): void {
   expect(regionText(region)).toBe(text);
-  expect(parseRegion(text)).toEqual({ start: undefined, end: undefined, min_ns: undefined, max_ns: undefined, ...region });
+  expect(parseRegion(text)).toEqual({
+    start: undefined,
+    end: undefined,
+    min_ns: undefined,
+    max_ns: undefined,
+    ...region,
+  });
 }
 
 test("a region survives the way through the address", () => {
-  check({ start: 1_796_076_315_462_194_529n, end: 1_796_076_315_462_194_530n, min_ns: 5, max_ns: 6 }, "1796076315462194529-1796076315462194530,5-6");
+  check(
+    { start: 1_796_076_315_462_194_529n, end: 1_796_076_315_462_194_530n, min_ns: 5, max_ns: 6 },
+    "1796076315462194529-1796076315462194530,5-6",
+  );
   check({ min_ns: 500_000_000 }, "-,500000000-");
   check({ end: 12n }, "-12,-");
 });
@@ -45,10 +54,10 @@ test("the rest has the other durations, or else the other time", () => {
 });
 
 test("durations are told as people say them", () => {
-  expect([durationsText({ min_ns: 5e8, max_ns: 2e9 }), durationsText({ min_ns: 5e8 }), durationsText({ max_ns: 5e8 }), durationsText({})]).toEqual([
-    "500 ms to 2.00 s",
-    "at least 500 ms",
-    "under 500 ms",
-    "any duration",
-  ]);
+  expect([
+    durationsText({ min_ns: 5e8, max_ns: 2e9 }),
+    durationsText({ min_ns: 5e8 }),
+    durationsText({ max_ns: 5e8 }),
+    durationsText({}),
+  ]).toEqual(["500 ms to 2.00 s", "at least 500 ms", "under 500 ms", "any duration"]);
 });

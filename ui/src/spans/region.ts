@@ -25,7 +25,9 @@ export function parseRegion(text: string | undefined): Region | null {
   const [start, end] = [found[1], found[2]].map((part) => (part ? (parseNano(part) ?? undefined) : undefined));
   const [min_ns, max_ns] = [found[3], found[4]].map((part) => (part ? Number(part) : undefined));
   const region = { start, end, min_ns, max_ns };
-  const isReversed = (start !== undefined && end !== undefined && start >= end) || (min_ns !== undefined && max_ns !== undefined && min_ns >= max_ns);
+  const isReversed =
+    (start !== undefined && end !== undefined && start >= end) ||
+    (min_ns !== undefined && max_ns !== undefined && min_ns >= max_ns);
   return isReversed || isUnbounded(region) ? null : region;
 }
 
@@ -63,17 +65,27 @@ export function restOf(q: string, range: TimeRange, region: Region | null): Sele
   if (region === null) return null;
   const [below, above] = [region.min_ns, region.max_ns];
   if (below !== undefined || above !== undefined) {
-    const others = [below !== undefined && `duration < ${below}ns`, above !== undefined && `duration >= ${above}ns`].filter((part) => part !== false);
-    return { q: withConditions(q, [others.length > 1 ? `(${others.join(" || ")})` : (others[0] ?? "")]), ...range, range: "start" };
+    const others = [
+      below !== undefined && `duration < ${below}ns`,
+      above !== undefined && `duration >= ${above}ns`,
+    ].filter((part) => part !== false);
+    return {
+      q: withConditions(q, [others.length > 1 ? `(${others.join(" || ")})` : (others[0] ?? "")]),
+      ...range,
+      range: "start",
+    };
   }
-  if (region.start !== undefined && region.start > range.start) return { q, start: range.start, end: region.start, range: "start" };
-  if (region.end !== undefined && region.end < range.end) return { q, start: region.end, end: range.end, range: "start" };
+  if (region.start !== undefined && region.start > range.start)
+    return { q, start: range.start, end: region.start, range: "start" };
+  if (region.end !== undefined && region.end < range.end)
+    return { q, start: region.end, end: range.end, range: "start" };
   return null;
 }
 
 /** `500 ms to 2.00 s`, `at least 1.20 s`. */
 export function durationsText(region: Region): string {
-  if (region.min_ns !== undefined && region.max_ns !== undefined) return `${duration(region.min_ns)} to ${duration(region.max_ns)}`;
+  if (region.min_ns !== undefined && region.max_ns !== undefined)
+    return `${duration(region.min_ns)} to ${duration(region.max_ns)}`;
   if (region.min_ns !== undefined) return `at least ${duration(region.min_ns)}`;
   if (region.max_ns !== undefined) return `under ${duration(region.max_ns)}`;
   return "any duration";

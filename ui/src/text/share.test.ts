@@ -27,7 +27,10 @@ test("the server's interval goes before Wilson's", () => {
 });
 
 test("intervals are Wilson's", () => {
-  const rounded = ({ low, high }: { low: number; high: number }): number[] => [Math.round(low * 100), Math.round(high * 100)];
+  const rounded = ({ low, high }: { low: number; high: number }): number[] => [
+    Math.round(low * 100),
+    Math.round(high * 100),
+  ];
   expect(rounded(wilson(1, 1))).toEqual([21, 100]);
   expect(rounded(wilson(3 / 5, 5))).toEqual([23, 88]);
   expect(rounded(wilson(0.5, 20))).toEqual([30, 70]);

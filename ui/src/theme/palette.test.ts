@@ -51,7 +51,15 @@ for (const theme of ["light", "dark"] as const) {
   });
 
   test(`colours of data can be told from the ground, ${theme}`, () => {
-    for (const name of ["--on-cpu", "--base", "--target", "--only-base", "--only-target", "--not-significant", "--line-strong"]) {
+    for (const name of [
+      "--on-cpu",
+      "--base",
+      "--target",
+      "--only-base",
+      "--only-target",
+      "--not-significant",
+      "--line-strong",
+    ]) {
       check(tokenOf(name, theme), tokenOf("--ground", theme), 3, name);
     }
   });

@@ -16,7 +16,10 @@ interface Tone {
   chroma: number;
 }
 
-const FILL: Record<Theme, Tone> = { light: { lightness: 0.85, chroma: 0.075 }, dark: { lightness: 0.42, chroma: 0.07 } };
+const FILL: Record<Theme, Tone> = {
+  light: { lightness: 0.85, chroma: 0.075 },
+  dark: { lightness: 0.42, chroma: 0.07 },
+};
 const MARK: Record<Theme, Tone> = { light: { lightness: 0.62, chroma: 0.12 }, dark: { lightness: 0.7, chroma: 0.11 } };
 
 const coloured = new Map<string, string>();

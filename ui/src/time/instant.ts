@@ -13,8 +13,22 @@ function parts(at: bigint, zone: Zone): { date: string; clock: string; nanos: st
   const date = new Date(toMillis(at));
   const [year, month, day, hour, minute, second] =
     zone === "utc"
-      ? [date.getUTCFullYear(), date.getUTCMonth() + 1, date.getUTCDate(), date.getUTCHours(), date.getUTCMinutes(), date.getUTCSeconds()]
-      : [date.getFullYear(), date.getMonth() + 1, date.getDate(), date.getHours(), date.getMinutes(), date.getSeconds()];
+      ? [
+          date.getUTCFullYear(),
+          date.getUTCMonth() + 1,
+          date.getUTCDate(),
+          date.getUTCHours(),
+          date.getUTCMinutes(),
+          date.getUTCSeconds(),
+        ]
+      : [
+          date.getFullYear(),
+          date.getMonth() + 1,
+          date.getDate(),
+          date.getHours(),
+          date.getMinutes(),
+          date.getSeconds(),
+        ];
   return {
     date: `${year}-${two(month)}-${two(day)}`,
     clock: `${two(hour)}:${two(minute)}:${two(second)}`,
@@ -46,9 +60,13 @@ export function editable(at: bigint, zone: Zone): string {
 export function parseInstant(text: string, zone: Zone): bigint | null {
   const found = /^(\d{4})-(\d{2})-(\d{2})(?:[ T](\d{2}):(\d{2})(?::(\d{2}))?)?$/.exec(text.trim());
   if (!found) return null;
-  const [year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0] = found.slice(1).map((part) => Number(part ?? 0));
+  const [year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0] = found
+    .slice(1)
+    .map((part) => Number(part ?? 0));
   const millis =
-    zone === "utc" ? Date.UTC(year, month - 1, day, hour, minute, second) : new Date(year, month - 1, day, hour, minute, second).getTime();
+    zone === "utc"
+      ? Date.UTC(year, month - 1, day, hour, minute, second)
+      : new Date(year, month - 1, day, hour, minute, second).getTime();
   const back = new Date(millis);
   const dayBack = zone === "utc" ? back.getUTCDate() : back.getDate();
   // The 31st of a month with 30 days would silently become the 1st of the next.

@@ -62,5 +62,10 @@ test("the browser's zone reads back what it wrote", () => {
 });
 
 test("a point in time is digits and nothing else", () => {
-  expect([parseNano("12"), parseNano(" 12"), parseNano("0x12"), parseNano("123456789012345678901")]).toEqual([12n, null, null, null]);
+  expect([parseNano("12"), parseNano(" 12"), parseNano("0x12"), parseNano("123456789012345678901")]).toEqual([
+    12n,
+    null,
+    null,
+    null,
+  ]);
 });

@@ -23,7 +23,19 @@ export interface TimeRange {
 export const RANGE_DEFAULT: RangeText = { start: "now-1h", end: "now" };
 
 /** What the picker offers. */
-export const RANGE_PRESETS: readonly RangeText[] = ["5m", "15m", "30m", "1h", "3h", "6h", "12h", "24h", "2d", "7d", "14d"].map((ago) => ({
+export const RANGE_PRESETS: readonly RangeText[] = [
+  "5m",
+  "15m",
+  "30m",
+  "1h",
+  "3h",
+  "6h",
+  "12h",
+  "24h",
+  "2d",
+  "7d",
+  "14d",
+].map((ago) => ({
   start: `now-${ago}`,
   end: "now",
 }));

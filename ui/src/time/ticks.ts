@@ -26,6 +26,7 @@ export function timeTicks(range: TimeRange, most: number, zone: Zone): { at: big
   // Whole hours and days are those of the zone; its offset at the start counts for the whole range.
   const offset = zone === "utc" ? 0n : -BigInt(new Date(toMillis(range.start)).getTimezoneOffset()) * BigInt(MINUTE);
   const at: bigint[] = [];
-  for (let tick = ((range.start + offset + step - 1n) / step) * step - offset; tick < range.end; tick += step) at.push(tick);
+  for (let tick = ((range.start + offset + step - 1n) / step) * step - offset; tick < range.end; tick += step)
+    at.push(tick);
   return { at, step_ns };
 }

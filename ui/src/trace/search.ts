@@ -10,5 +10,11 @@ export interface TraceSearch extends FrameSearch {
 }
 
 export function traceSearch(raw: Record<string, unknown>): TraceSearch {
-  return { ...frameSearch(raw), span: textOf(raw, "span"), scope: textOf(raw, "scope"), type: textOf(raw, "type"), tab: textOf(raw, "tab") };
+  return {
+    ...frameSearch(raw),
+    span: textOf(raw, "span"),
+    scope: textOf(raw, "scope"),
+    type: textOf(raw, "type"),
+    tab: textOf(raw, "tab"),
+  };
 }

@@ -114,7 +114,13 @@ export function QueryBar({
           onBlur={() => setOpen(false)}
         />
         {isListed && (
-          <ul id={list} role="listbox" aria-label="Suggestions" className="floating suggestions" style={{ left: `min(calc(${place.from}ch + 8px), 60%)` }}>
+          <ul
+            id={list}
+            role="listbox"
+            aria-label="Suggestions"
+            className="floating suggestions"
+            style={{ left: `min(calc(${place.from}ch + 8px), 60%)` }}
+          >
             {suggestions.map((suggestion, at) => (
               // Keys act in the field, which keeps the focus.
               // oxlint-disable-next-line jsx-a11y/click-events-have-key-events
@@ -149,12 +155,27 @@ function scrollTo(item: HTMLElement | null): void {
 }
 
 /** Names are asked for when the list first opens, values when the caret stands behind an operator. */
-function useSuggestions({ text, caret, range, isOpen }: { text: string; caret: number; range: TimeRange; isOpen: boolean }): Suggestion[] {
+function useSuggestions({
+  text,
+  caret,
+  range,
+  isOpen,
+}: {
+  text: string;
+  caret: number;
+  range: TimeRange;
+  isOpen: boolean;
+}): Suggestion[] {
   const everything: Selection = { start: range.start, end: range.end };
   const place = placeOf(text, caret);
   const names = useQuery({ ...attributes(everything), enabled: isOpen, staleTime: 60_000 });
-  const found = names.data?.attributes.find((one) => one.key === place.of?.key && (place.of.scope === "any" || one.scope === place.of.scope));
-  const scope = place.of?.scope === "intrinsic" ? "intrinsic" : (found?.scope ?? (place.of?.scope === "any" ? undefined : place.of?.scope));
+  const found = names.data?.attributes.find(
+    (one) => one.key === place.of?.key && (place.of.scope === "any" || one.scope === place.of.scope),
+  );
+  const scope =
+    place.of?.scope === "intrinsic"
+      ? "intrinsic"
+      : (found?.scope ?? (place.of?.scope === "any" ? undefined : place.of?.scope));
   const isFixed = scope === "intrinsic" && !["name", "rootName", "rootServiceName"].includes(place.of?.key ?? "");
   const values = useQuery({
     ...attributeValues(scope ?? "span", place.of?.key ?? "", everything),
@@ -164,7 +185,10 @@ function useSuggestions({ text, caret, range, isOpen }: { text: string; caret: n
   if (!isOpen) return [];
   // The values of the field before would be wrong ones.
   const isOther = values.isPlaceholderData;
-  return suggest(place, { ...(names.data ? { attributes: names.data } : {}), ...(values.data && !isOther ? { values: values.data } : {}) });
+  return suggest(place, {
+    ...(names.data ? { attributes: names.data } : {}),
+    ...(values.data && !isOther ? { values: values.data } : {}),
+  });
 }
 
 /** The query as it was sent, with a mark at the place; the message says what was expected there. */

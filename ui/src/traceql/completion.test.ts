@@ -83,7 +83,12 @@ test("nothing is offered where all is typed", () => {
 
 test("a suggestion replaces what was typed, and leaves the rest", () => {
   const value = at('{ resource.service.name = "ca| && duration > 1s }');
-  expect(complete(value.text, value.place, { text: '"cart"' }).text).toBe('{ resource.service.name = "cart" && duration > 1s }');
+  expect(complete(value.text, value.place, { text: '"cart"' }).text).toBe(
+    '{ resource.service.name = "cart" && duration > 1s }',
+  );
   const field = at("{ res| && duration > 1s }");
-  expect(complete(field.text, field.place, { text: "resource.service.name" })).toEqual({ text: "{ resource.service.name && duration > 1s }", caret: 24 });
+  expect(complete(field.text, field.place, { text: "resource.service.name" })).toEqual({
+    text: "{ resource.service.name && duration > 1s }",
+    caret: 24,
+  });
 });

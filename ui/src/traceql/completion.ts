@@ -34,7 +34,8 @@ interface Token {
   text: string;
 }
 
-const PATTERN = /(?<string>"(?:[^"\\]|\\.)*"?|`[^`]*`?)|(?<operator>=~|!~|!=|>=|<=|=|>|<)|(?<connective>&&|\|\|)|(?<open>[{(!])|(?<close>[})])|(?<word>(?:[^\s{}()=~!<>&|^,"`]|(?<=\.)"(?:[^"\\]|\\.)*"?)+)/g;
+const PATTERN =
+  /(?<string>"(?:[^"\\]|\\.)*"?|`[^`]*`?)|(?<operator>=~|!~|!=|>=|<=|=|>|<)|(?<connective>&&|\|\|)|(?<open>[{(!])|(?<close>[})])|(?<word>(?:[^\s{}()=~!<>&|^,"`]|(?<=\.)"(?:[^"\\]|\\.)*"?)+)/g;
 
 function tokens(text: string): Token[] {
   return [...text.matchAll(PATTERN)].map((match) => {
@@ -47,12 +48,20 @@ function tokens(text: string): Token[] {
 /** What is expected at the caret. */
 export function placeOf(text: string, caret: number): Place {
   const all = tokens(text);
-  const touched = all.find((token) => ["word", "string"].includes(token.kind) && token.from < caret && caret <= token.to && !(isClosed(token) && caret === token.to));
+  const touched = all.find(
+    (token) =>
+      ["word", "string"].includes(token.kind) &&
+      token.from < caret &&
+      caret <= token.to &&
+      !(isClosed(token) && caret === token.to),
+  );
   const before = all.filter((token) => token.to <= (touched?.from ?? caret));
   const last = before.at(-1);
   // A string without its closing quote reaches to the end of the text: what follows the caret is not meant to be in it.
   const isOpen = touched?.kind === "string" && !isClosed(touched);
-  const place = touched ? { from: touched.from, to: isOpen ? caret : touched.to, typed: text.slice(touched.from, caret) } : { from: caret, to: caret, typed: "" };
+  const place = touched
+    ? { from: touched.from, to: isOpen ? caret : touched.to, typed: text.slice(touched.from, caret) }
+    : { from: caret, to: caret, typed: "" };
   if (last === undefined || last.kind === "open" || last.kind === "connective") return { expects: "field", ...place };
   if (last.kind === "operator") {
     const subject = before.at(-2);
@@ -128,7 +137,13 @@ function candidates(place: Place, known: { attributes?: Attributes; values?: Att
   if (place.expects === "connective") return CONNECTIVES;
   if (place.expects === "field") {
     const attributes = (known.attributes?.attributes ?? []).filter((one) => one.scope !== "intrinsic");
-    return [...INTRINSICS, ...attributes.map((one) => ({ text: field(one.scope, one.key), detail: `${one.spans.toLocaleString("en-US")} spans` }))];
+    return [
+      ...INTRINSICS,
+      ...attributes.map((one) => ({
+        text: field(one.scope, one.key),
+        detail: `${one.spans.toLocaleString("en-US")} spans`,
+      })),
+    ];
   }
   const { scope, key } = place.of ?? { scope: "any", key: "" };
   const fixed = scope === "intrinsic" ? (WORDS[key] ?? EXAMPLES[key]) : undefined;

@@ -10,7 +10,11 @@ test("conditions are joined by and, and bind before what is there", () => {
   check("", ["duration >= 5ns"], "{ duration >= 5ns }");
   check("{}", ["duration >= 5ns"], "{ duration >= 5ns }");
   check('{ name = "a" }', ["duration >= 5ns"], '{ name = "a" && duration >= 5ns }');
-  check("{ status = error || kind = server }", ["duration >= 5ns"], "{ (status = error || kind = server) && duration >= 5ns }");
+  check(
+    "{ status = error || kind = server }",
+    ["duration >= 5ns"],
+    "{ (status = error || kind = server) && duration >= 5ns }",
+  );
 });
 
 test("signs inside of strings are no language", () => {
@@ -20,7 +24,8 @@ test("signs inside of strings are no language", () => {
 });
 
 test("what is no single filter is left to the server", () => {
-  for (const q of ["{ a } >> { b }", "{ name = ", "cart", '{ name = "a" } | count() > 2']) check(q, ["kind = server"], q);
+  for (const q of ["{ a } >> { b }", "{ name = ", "cart", '{ name = "a" } | count() > 2'])
+    check(q, ["kind = server"], q);
 });
 
 test("a name or value of the data cannot break out of its place", () => {
@@ -42,5 +47,10 @@ test("values are written by their type", () => {
 });
 
 test("everything is asked for by nothing, or by empty braces", () => {
-  expect([isEverything(""), isEverything(" { } "), isEverything("{ kind = server }"), isEverything("{")]).toEqual([true, true, false, false]);
+  expect([isEverything(""), isEverything(" { } "), isEverything("{ kind = server }"), isEverything("{")]).toEqual([
+    true,
+    true,
+    false,
+    false,
+  ]);
 });

@@ -24,5 +24,9 @@ test("absent and empty parameters are not in the address", () => {
 });
 
 test("a word that a parameter cannot be counts as absent", () => {
-  expect(spansSearch({ order: "fastest", scope: "subtree", q: "" })).toMatchObject({ order: undefined, scope: "subtree", q: undefined });
+  expect(spansSearch({ order: "fastest", scope: "subtree", q: "" })).toMatchObject({
+    order: undefined,
+    scope: "subtree",
+    q: undefined,
+  });
 });

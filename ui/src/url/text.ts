@@ -30,7 +30,11 @@ export function textOf(raw: Record<string, unknown>, name: string): string | und
 }
 
 /** One of the words a parameter may be; absent if it is another. */
-export function wordOf<T extends string>(raw: Record<string, unknown>, name: string, words: readonly T[]): T | undefined {
+export function wordOf<T extends string>(
+  raw: Record<string, unknown>,
+  name: string,
+  words: readonly T[],
+): T | undefined {
   const value = raw[name];
   return words.find((word) => word === value);
 }
