@@ -12,6 +12,8 @@
 //! | `question` | asking the engine on a thread of its own |
 //! | `grpc` | the framing of gRPC |
 //! | `ingest` | from a body to the store |
+//! | `shown` | spans as other products' viewers need them |
+//! | `notation` | times and durations as Go programs write them |
 //! | `failure` | error kind -> HTTP status and gRPC code |
 //! | `metrics` | what `/metrics` says |
 //! | `telemetry` | the server's own traces and profiles |
@@ -36,10 +38,12 @@ mod jaeger;
 mod listener;
 mod metrics;
 mod native;
+mod notation;
 mod otlp;
 mod question;
 mod routes;
 mod server;
+mod shown;
 mod telemetry;
 mod tempo;
 

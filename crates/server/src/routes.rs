@@ -27,7 +27,8 @@ pub(crate) fn http(app: &Arc<App>) -> Router {
         .nest("/tempo", tempo::routes())
         .nest("/jaeger", jaeger::routes())
         .layer(cors(&app.config.cors_origins))
-        .merge(otlp::grpc_routes());
+        .merge(otlp::grpc_routes())
+        .merge(tempo::grpc_routes());
     finish(router, app)
 }
 
@@ -44,7 +45,8 @@ pub(crate) fn otlp_http(app: &Arc<App>) -> Router {
 
 /// Tempo's API as on its own port.
 pub(crate) fn tempo_http(app: &Arc<App>) -> Router {
-    finish(tempo::routes().layer(cors(&app.config.cors_origins)), app)
+    let router = tempo::routes().layer(cors(&app.config.cors_origins));
+    finish(router.merge(tempo::grpc_routes()), app)
 }
 
 /// Jaeger's query API as on its own port.

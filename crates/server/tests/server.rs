@@ -14,3 +14,5 @@ mod openapi;
 mod otlp;
 #[path = "server/recorded.rs"]
 mod recorded;
+#[path = "server/scenario.rs"]
+mod scenario;

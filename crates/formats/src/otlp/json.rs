@@ -4,6 +4,7 @@
 //! 64-bit numbers as string or number, enums as numbers, absent or null means the default, unknown
 //! fields are passed over. Depth is bounded by the parser (128 levels).
 
+mod encode;
 mod fields;
 mod profiles;
 mod traces;
@@ -19,5 +20,6 @@ fn request<'de, T: Deserialize<'de>>(bytes: &'de [u8]) -> Result<T, serde_json::
     }
 }
 
+pub use encode::{JsonSpans, JsonStyle};
 pub(super) use profiles::profiles_request;
 pub(super) use traces::trace_request;

@@ -8,6 +8,7 @@ use prost::Message;
 use spanflame_model::{Resource, Scope, Span, SpanEvent, SpanId, SpanKind, SpanLink, StatusCode, Timestamp, TraceId};
 
 use super::attributes::{AttributeReader, key_values, no_strings, wire_resource, wire_scope};
+pub use super::json::{JsonSpans, JsonStyle};
 use super::{expansion, json};
 use crate::rejects::cut;
 use crate::{Decoded, Error, Limits, Reason, Rejects, Subject};
@@ -86,7 +87,7 @@ pub fn encode<'a>(spans: impl IntoIterator<Item = &'a Span>) -> ExportTraceServi
     ExportTraceServiceRequest { resource_spans: groups }
 }
 
-fn same<T: PartialEq>(a: &Arc<T>, b: &Arc<T>) -> bool {
+pub(super) fn same<T: PartialEq>(a: &Arc<T>, b: &Arc<T>) -> bool {
     Arc::ptr_eq(a, b) || a == b
 }
 

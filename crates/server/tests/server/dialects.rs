@@ -6,6 +6,7 @@ use spanflame_server::{Dialect, dialects};
 use tempfile::TempDir;
 
 use crate::harness::{TestServer, config};
+use crate::scenario;
 
 /// Endpoint and status of every row of the page's table.
 fn documented(dialect: &Dialect) -> BTreeMap<(String, String), String> {
@@ -51,4 +52,9 @@ async fn what_the_pages_call_refused_is_answered_with_an_error() {
         }
     }
     server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tempo_answers_what_its_clients_ask() {
+    scenario::check("tempo").await;
 }

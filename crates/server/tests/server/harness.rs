@@ -109,6 +109,17 @@ impl TestServer {
         reply(self.client.request(method, format!("http://{}{path_and_query}", self.http()))).await
     }
 
+    /// A request whose parameters are encoded here, to the address of everything.
+    pub(crate) async fn call(&self, method: &str, path: &str, query: &[(&str, &str)], headers: &[(&str, &str)], body: Vec<u8>) -> Reply {
+        let method = method.parse().expect("a method");
+        let mut request = self.client.request(method, format!("http://{}{path}", self.http()));
+        request = request.query(query).body(body);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        reply(request).await
+    }
+
     pub(crate) async fn post(&self, at: SocketAddr, path: &str, headers: &[(&str, &str)], body: Vec<u8>) -> Reply {
         let mut request = self.client.post(format!("http://{at}{path}")).body(body);
         for (name, value) in headers {
@@ -199,9 +210,17 @@ pub(crate) fn span(trace: u8, id: u8, parent: u8, name: &str, at_ms: u64) -> Spa
 }
 
 pub(crate) fn traces(service: &str, spans: Vec<Span>) -> ExportTraceServiceRequest {
+    traces_with(vec![attribute("service.name", service)], spans)
+}
+
+/// Spans of a resource with these attributes.
+pub(crate) fn traces_with(resource: Vec<KeyValue>, spans: Vec<Span>) -> ExportTraceServiceRequest {
     ExportTraceServiceRequest {
         resource_spans: vec![ResourceSpans {
-            resource: resource(service),
+            resource: Some(Resource {
+                attributes: resource,
+                ..Resource::default()
+            }),
             scope_spans: vec![ScopeSpans {
                 spans,
                 ..ScopeSpans::default()
@@ -214,6 +233,11 @@ pub(crate) fn traces(service: &str, spans: Vec<Span>) -> ExportTraceServiceReque
 /// A CPU profile of one second with a period of 10 ms: `count` observations of `main;work` 1 ms apart from
 /// `at_ms` after [`START_NS`], linked to a span.
 pub(crate) fn profiles(service: &str, trace: u8, span: u8, at_ms: u64, count: u64) -> ExportProfilesServiceRequest {
+    profiles_of(service, &[trace; 16], &[span; 8], at_ms, count)
+}
+
+/// The same with whole ids.
+pub(crate) fn profiles_of(service: &str, trace: &[u8], span: &[u8], at_ms: u64, count: u64) -> ExportProfilesServiceRequest {
     let text = ["", "cpu", "nanoseconds", "samples", "count", "main", "work", "main.rs"];
     let function = |name: i32| otlp::Function {
         name_strindex: name,
@@ -243,8 +267,8 @@ pub(crate) fn profiles(service: &str, trace: u8, span: u8, at_ms: u64, count: u6
             link_table: vec![
                 otlp::Link::default(),
                 otlp::Link {
-                    trace_id: vec![trace; 16],
-                    span_id: vec![span; 8],
+                    trace_id: trace.to_vec(),
+                    span_id: span.to_vec(),
                 },
             ],
             string_table: text.map(str::to_owned).to_vec(),

@@ -1,0 +1,65 @@
+//! `tempopb.StreamingQuerier`: the same questions over gRPC, answered as a stream of parts.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::State;
+use axum::response::Response;
+use axum::routing::{MethodRouter, post};
+use http::Request;
+use prost::Message;
+use spanflame_formats::compression;
+use spanflame_model::Tenant;
+use spanflame_proto::tempo as wire;
+
+use super::answer::Wire;
+use super::search::Search;
+use crate::admission::read_tenants;
+use crate::app::App;
+use crate::failure::Failure;
+use crate::grpc;
+
+/// Largest request: its longest part is a query of 128 KiB.
+const REQUEST_BYTES_MAX: usize = 1 << 20;
+
+/// Every method.
+pub(super) fn table() -> Vec<(&'static str, MethodRouter<Arc<App>>)> {
+    vec![("/tempopb.StreamingQuerier/Search", method(search))]
+}
+
+async fn search(app: Arc<App>, tenants: Vec<Tenant>, request: wire::SearchRequest) -> Result<Response, Failure> {
+    Search::of_request(request)?.answer(&app, tenants, Wire::Grpc).await
+}
+
+/// The gRPC methods of this dialect.
+pub(super) fn routes() -> Router<Arc<App>> {
+    let route = |router: Router<Arc<App>>, (path, methods)| router.route(path, methods);
+    table().into_iter().fold(Router::new(), route)
+}
+
+/// A method that reads one message.
+fn method<M, A, F>(answer: A) -> MethodRouter<Arc<App>>
+where
+    M: Message + Default + 'static,
+    A: Fn(Arc<App>, Vec<Tenant>, M) -> F + Clone + Send + Sync + 'static,
+    F: Future<Output = Result<Response, Failure>> + Send,
+{
+    post(move |State(app): State<Arc<App>>, request: Request<Body>| async move {
+        let result = match read::<M>(&app, request).await {
+            Ok((tenants, message)) => answer(app, tenants, message).await,
+            Err(failure) => Err(failure),
+        };
+        result.unwrap_or_else(|failure| grpc::refusal(&failure, Vec::new()))
+    })
+}
+
+async fn read<M: Message + Default>(app: &App, request: Request<Body>) -> Result<(Vec<Tenant>, M), Failure> {
+    let (parts, body) = request.into_parts();
+    let tenants = read_tenants(&parts.headers)?;
+    let received = grpc::read(app, &parts.headers, body).await?;
+    let bytes = compression::decompress(received.encoding, &received.message, REQUEST_BYTES_MAX)?;
+    let message = M::decode(bytes.as_ref()).map_err(|error| Failure::invalid("body", format!("the message is malformed: {error}")))?;
+    Ok((tenants, message))
+}
