@@ -59,6 +59,8 @@ export const router = createRouter({
   routeTree: root.addChildren(routes),
   parseSearch: parseSearchText,
   stringifySearch: searchText,
+  // A screen's code is loaded while the pointer is still on its way.
+  defaultPreload: "intent",
   defaultPendingComponent: () => <Loading what="the screen" />,
   defaultErrorComponent: ScreenFailed,
 });

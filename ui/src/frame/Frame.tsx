@@ -29,7 +29,7 @@ export function Frame() {
   ]);
   const range = useFrameRange();
   return (
-    <ClockProvider text={rangeText(range)}>
+    <ClockProvider text={rangeText(range)} live={range.live === "on"}>
       <a className="skip" href="#screen">
         Skip to the content
       </a>
@@ -73,7 +73,7 @@ function useFrameRange(): FrameSearch {
   const location = useRouterState({ select: (state) => state.location });
   const [kept, keep] = useState<FrameSearch>({});
   const said = location.pathname.startsWith("/trace/") ? kept : frameSearch(location.search);
-  if (said.start !== kept.start || said.end !== kept.end) keep(said);
+  if (said.start !== kept.start || said.end !== kept.end || said.live !== kept.live) keep(said);
   return said;
 }
 

@@ -13,6 +13,7 @@ import {
   relativeName,
   resolveRange,
   resolveTime,
+  widened,
 } from "../time/range";
 import { useZone } from "../time/zone";
 import { useKeys } from "./keys";
@@ -20,11 +21,19 @@ import { useKeys } from "./keys";
 export function RangePicker() {
   const clock = useClock();
   const [zone] = useZone();
+  const navigate = useNavigate();
   const [isOpen, setOpen] = useState(false);
   const root = useRef<HTMLDivElement>(null);
   const isTrace = useRouterState({ select: (state) => state.location.pathname.startsWith("/trace/") });
 
-  useKeys("Time", [{ press: "r", does: "ask again for the latest", run: clock.refresh }]);
+  const zoomOut = (): void => {
+    const wider = widened(clock.text, clock.now);
+    if (wider) void navigate({ to: ".", search: (before) => ({ ...before, ...rangeSearch(wider) }) });
+  };
+  useKeys("Time", [
+    { press: "r", does: "ask again for the latest", run: clock.refresh },
+    { press: "-", does: "twice the range", run: isTrace ? () => false : zoomOut },
+  ]);
   useEffect(() => {
     if (!isOpen) return undefined;
     const close = (event: PointerEvent): void => {
@@ -52,13 +61,21 @@ export function RangePicker() {
       >
         {label} <span className="muted">{zoneName(zone)}</span>
       </button>
+      <button type="button" className="button" aria-label="Zoom out" title="Twice the range ( - )" onClick={zoomOut}>
+        −
+      </button>
       <button
         type="button"
         className="button"
         aria-pressed={clock.isLive}
         disabled={!isRelative(clock.text)}
         title={isRelative(clock.text) ? "Ask again every 5 s" : "Only for a range that ends now"}
-        onClick={() => clock.setLive(!clock.isLive)}
+        onClick={() =>
+          void navigate({
+            to: ".",
+            search: (before) => ({ ...before, live: clock.isLive ? undefined : ("on" as const) }),
+          })
+        }
       >
         Live
       </button>

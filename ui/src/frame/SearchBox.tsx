@@ -1,24 +1,40 @@
-/** The search box: a trace id opens the trace, TraceQL or a service's name its spans. */
+/** The search box: a trace id opens the trace, TraceQL or a service's name its spans. It says which before one presses Enter. */
 
-import { useNavigate } from "@tanstack/react-router";
 import { useQuery } from "@tanstack/react-query";
-import { type RefObject, useId, useState } from "react";
+import { useNavigate } from "@tanstack/react-router";
+import { type RefObject, useState } from "react";
 
 import { services } from "../api/questions";
+import { Suggestions, useSuggestionList } from "../parts/suggestions";
+import { counted } from "../text/quantity";
 import { useClock } from "../time/clock";
 import { rangeSearch } from "../time/range";
-import { targetOf } from "./target";
+import { serviceQuery } from "../traceql/text";
+import { type Target, named, targetOf } from "./target";
+
+/** Services that are listed at most. */
+const SERVICES_MAX = 12;
+
+interface Line {
+  key: string;
+  text: string;
+  detail: string;
+  target: Target;
+}
 
 export function SearchBox({ field }: { field: RefObject<HTMLInputElement | null> }) {
   const [text, setText] = useState("");
   const [isFocused, setFocused] = useState(false);
   const clock = useClock();
   const navigate = useNavigate();
-  const list = useId();
-  const known = useQuery({ ...services(clock.range), enabled: isFocused, staleTime: 60_000 });
+  const lines = useLines(text, isFocused);
+  const list = useSuggestionList(lines.length, take);
 
-  function go(): void {
-    const target = targetOf(text);
+  function take(at: number): void {
+    go(lines[at].target);
+  }
+
+  function go(target: Target | null): void {
     if (!target) return;
     setText("");
     field.current?.blur();
@@ -31,34 +47,59 @@ export function SearchBox({ field }: { field: RefObject<HTMLInputElement | null>
       <form
         onSubmit={(event) => {
           event.preventDefault();
-          go();
+          // Half a name means the first service that has it; nothing typed means nothing, although all are listed.
+          if (text.trim() !== "") go(lines[0]?.target ?? targetOf(text));
         }}
       >
         <input
           ref={field}
           className="field mono"
-          type="search"
           aria-label="Search: trace id, TraceQL or service"
           placeholder="Search: trace id, TraceQL, service  ( / )"
           value={text}
-          list={list}
-          autoComplete="off"
-          spellCheck={false}
-          onChange={(event) => setText(event.target.value)}
-          onFocus={() => setFocused(true)}
-          onBlur={() => setFocused(false)}
-          onKeyDown={(event) => {
-            if (event.key === "Escape") event.currentTarget.blur();
+          onChange={(event) => {
+            setText(event.target.value);
+            list.open();
+            list.reset();
           }}
+          onFocus={() => {
+            setFocused(true);
+            list.open();
+          }}
+          onBlur={() => {
+            setFocused(false);
+            list.close();
+          }}
+          onKeyDown={(event) => {
+            if (!list.onKeyDown(event) && event.key === "Escape") event.currentTarget.blur();
+          }}
+          {...list.fieldProps}
         />
-        <datalist id={list}>
-          {known.data?.services.map((service) => (
-            <option key={service.name} value={service.name}>
-              {service.name}
-            </option>
-          ))}
-        </datalist>
+        <Suggestions list={list} lines={lines} onTake={take} />
       </form>
     </search>
   );
+}
+
+/** The services whose name has the text in it, the exact one first, then what the text means if it is no service. */
+function useLines(text: string, isFocused: boolean): Line[] {
+  const clock = useClock();
+  const known = useQuery({ ...services(clock.range), enabled: isFocused, staleTime: 60_000 });
+  const target = targetOf(text);
+  const all = known.data?.services ?? [];
+  const isName = target === null || (target.to === "spans" && !text.trim().startsWith("{"));
+  const found = isName ? named(all, text) : [];
+  const lines = found.slice(0, SERVICES_MAX).map((one) => ({
+    key: `service ${one.name}`,
+    text: one.name,
+    detail: `service, ${counted(one.requests, "request")}`,
+    target: { to: "spans" as const, q: serviceQuery(one.name) },
+  }));
+  const isKnown = found[0]?.name.toLowerCase() === text.trim().toLowerCase();
+  return target && !isKnown ? [...lines, meaning(text.trim(), target)] : lines;
+}
+
+function meaning(text: string, target: Target): Line {
+  if (target.to === "trace") return { key: "trace", text: target.traceId, detail: "open the trace", target };
+  return { key: "query", text: text.startsWith("{") ? text : target.q, detail: "spans", target };
 }

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 
-import { type Target, targetOf } from "./target";
+import { type Target, named, targetOf } from "./target";
 
 const ID = "5732450b54c5f9e85941cd3567d0ee56";
 
@@ -33,3 +33,9 @@ test("anything else is a service, and cannot break out of its string", () => {
 });
 
 test("space is nothing", () => check("  ", null));
+
+test("an exact name goes first, then what begins with the text", () => {
+  const all = ["old-cart", "cartographer", "Cart", "pricing"].map((name) => ({ name }));
+  expect(named(all, " cart ").map((one) => one.name)).toEqual(["Cart", "cartographer", "old-cart"]);
+  expect(named(all, "").length).toBe(4);
+});

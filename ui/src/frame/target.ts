@@ -21,3 +21,15 @@ export function targetOf(text: string): Target | null {
   if (trimmed.startsWith("{")) return { to: "spans", q: trimmed };
   return { to: "spans", q: serviceQuery(bare) };
 }
+
+/** The names that have the text in them: the exact one first, then those that begin with it. */
+export function named<T extends { name: string }>(all: readonly T[], text: string): T[] {
+  const wanted = text.trim().toLowerCase();
+  const rank = (name: string): number =>
+    name === wanted ? 0 : name.startsWith(wanted) ? 1 : name.includes(wanted) ? 2 : 3;
+  return all
+    .map((one) => ({ one, rank: rank(one.name.toLowerCase()) }))
+    .filter((ranked) => ranked.rank < 3)
+    .toSorted((a, b) => a.rank - b.rank)
+    .map((ranked) => ranked.one);
+}

@@ -1,5 +1,6 @@
 /** The page of a store without data: how to send some. It asks again by itself and gives way to Home when data arrives. */
 
+import { Link } from "@tanstack/react-router";
 import { useEffect, useState } from "react";
 
 import { Copyable } from "../parts/Copyable";
@@ -51,6 +52,9 @@ export function FirstData({ onLook }: { onLook: () => void }) {
       )}
       <section>
         <h2>A profile that you already have: pprof, collapsed stacks, perf script, speedscope</h2>
+        <p className="muted">
+          Stored by the command below; or <Link to="/view">look at a file</Link> without storing it.
+        </p>
         <Copyable
           label="Upload a profile"
           code={`curl --data-binary @cpu.pprof '${window.location.origin}/api/v1/ingest?service=my-service'`}

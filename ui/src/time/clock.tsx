@@ -25,8 +25,8 @@ export interface Clock {
   isInvalid: boolean;
   /** Takes a new moment for `now`. */
   refresh: () => void;
+  /** `now` moves on by itself. */
   isLive: boolean;
-  setLive: (live: boolean) => void;
 }
 
 const ClockContext = createContext<Clock | null>(null);
@@ -38,9 +38,8 @@ export function useClock(): Clock {
   return clock;
 }
 
-export function ClockProvider({ text, children }: { text: RangeText; children: ReactNode }) {
+export function ClockProvider({ text, live, children }: { text: RangeText; live: boolean; children: ReactNode }) {
   const [now, setNow] = useState(() => fromMillis(Date.now()));
-  const [live, setLive] = useState(false);
   const { start, end } = text;
   const isLive = live && isRelative(text);
 
@@ -56,7 +55,7 @@ export function ClockProvider({ text, children }: { text: RangeText; children: R
   const clock = useMemo(() => {
     const resolved = resolveRange({ start, end }, now);
     const range = resolved ?? (resolveRange(RANGE_DEFAULT, now) as TimeRange);
-    return { now, text: { start, end }, range, isInvalid: resolved === null, refresh, isLive, setLive };
+    return { now, text: { start, end }, range, isInvalid: resolved === null, refresh, isLive };
   }, [start, end, now, refresh, isLive]);
   return <ClockContext value={clock}>{children}</ClockContext>;
 }

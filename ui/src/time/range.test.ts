@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 
 import { editable, instant, parseInstant, zoneName } from "./instant";
 import { fromMillis, offsetNs, parseNano } from "./nano";
-import { isRelative, rangeSearch, rangeText, relativeName, resolveRange, resolveTime } from "./range";
+import { isRelative, rangeSearch, rangeText, relativeName, resolveRange, resolveTime, widened } from "./range";
 
 const NOW = 1_796_076_315_462_194_529n;
 
@@ -68,4 +68,12 @@ test("a point in time is digits and nothing else", () => {
     null,
     null,
   ]);
+});
+
+test("zooming out doubles a range", () => {
+  expect(widened({ start: "now-1h", end: "now" }, NOW)).toEqual({ start: "now-2h", end: "now" });
+  expect(widened({ start: "now-45s", end: "now" }, NOW)).toEqual({ start: "now-90s", end: "now" });
+  expect(widened({ start: "4000", end: "6000" }, NOW)).toEqual({ start: "3000", end: "7000" });
+  expect(widened({ start: "0", end: "100" }, NOW)).toEqual({ start: "0", end: "150" });
+  expect(widened({ start: "5", end: "4" }, NOW)).toBeNull();
 });

@@ -96,3 +96,16 @@ export function rangeSearch(text: RangeText): { start: string | undefined; end: 
 export function lengthNs(range: TimeRange): number {
   return Number(range.end - range.start);
 }
+
+/** A range twice as long around the same middle; one that ends now keeps its end and reaches back further. */
+export function widened(text: RangeText, now: bigint): RangeText | null {
+  const range = resolveRange(text, now);
+  if (range === null) return null;
+  const length = range.end - range.start;
+  const before = (by: bigint): bigint => (range.start > by ? range.start - by : 0n);
+  if (text.end === "now") {
+    const unit = ["h", "m", "s"].find((one) => (2n * length) % UNIT_NS[one] === 0n) ?? "s";
+    return { start: `now-${(2n * length) / UNIT_NS[unit]}${unit}`, end: "now" };
+  }
+  return { start: String(before(length / 2n)), end: String(range.end + length / 2n) };
+}

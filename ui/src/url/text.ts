@@ -39,13 +39,14 @@ export function wordOf<T extends string>(
   return words.find((word) => word === value);
 }
 
-/** The parameters that every screen has: the stretch of time. */
+/** The parameters that every screen has: the stretch of time, and whether it is asked for again and again. */
 export interface FrameSearch {
   start?: string | undefined;
   end?: string | undefined;
+  live?: "on" | undefined;
 }
 
 /** Reads them. */
 export function frameSearch(raw: Record<string, unknown>): FrameSearch {
-  return { start: textOf(raw, "start"), end: textOf(raw, "end") };
+  return { start: textOf(raw, "start"), end: textOf(raw, "end"), live: wordOf(raw, "live", ["on"]) };
 }
