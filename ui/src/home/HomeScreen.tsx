@@ -5,6 +5,7 @@ import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 
 import type { Services } from "../api/answers";
 import { services } from "../api/questions";
+import { named } from "../frame/target";
 import { Asked, Empty } from "../parts/State";
 import { counted, duration } from "../text/quantity";
 import { useClock } from "../time/clock";
@@ -13,6 +14,8 @@ import { FirstData } from "./FirstData";
 import { ServiceTable } from "./ServiceTable";
 import "./home.css";
 
+/** So many services fit on a screen and need no filter. */
+const FILTER_FROM = 20;
 /** Points of a sparkline. */
 const BUCKETS = 30;
 
@@ -30,30 +33,29 @@ export function HomeScreen() {
 }
 
 function Answered({ answer }: { answer: Services }) {
-  const { order = "name" } = useSearch({ from: "/" });
+  const { order = "name", filter = "" } = useSearch({ from: "/" });
   const navigate = useNavigate({ from: "/" });
-  const sum = (of: (service: Services["services"][number]) => number): number =>
-    answer.services.reduce((total, service) => total + of(service), 0);
   return (
     <>
       <header className="home-head">
         <h1>Services</h1>
-        <p className="muted">
-          {counted(answer.services.length, "service")},{" "}
-          {counted(
-            sum((service) => service.spans),
-            "span",
-          )}
-          ,{" "}
-          {counted(
-            sum((service) => service.samples),
-            "sample",
-          )}
-          ; answered in {duration(answer.took_ms * 1e6)}
-        </p>
+        <p className="muted">{summary(answer)}</p>
+        {(answer.services.length > FILTER_FROM || filter !== "") && (
+          <input
+            className="field"
+            type="search"
+            aria-label="Filter services by name"
+            placeholder="Filter by name"
+            value={filter}
+            onChange={(event) => {
+              const text = event.target.value || undefined;
+              void navigate({ search: (before) => ({ ...before, filter: text }), replace: true });
+            }}
+          />
+        )}
       </header>
       <ServiceTable
-        answer={answer}
+        services={filter === "" ? answer.services : named(answer.services, filter)}
         order={order}
         onOrder={(key) =>
           void navigate({ search: (before) => ({ ...before, order: key === "name" ? undefined : key }), replace: true })
@@ -61,6 +63,14 @@ function Answered({ answer }: { answer: Services }) {
       />
     </>
   );
+}
+
+/** `3 services, 41,898 spans, 10,567 samples; answered in 39.8 ms`. */
+function summary(answer: Services): string {
+  const spans = answer.services.reduce((sum, service) => sum + service.spans, 0);
+  const samples = answer.services.reduce((sum, service) => sum + service.samples, 0);
+  const parts = [counted(answer.services.length, "service"), counted(spans, "span"), counted(samples, "sample")];
+  return `${parts.join(", ")}; answered in ${duration(answer.took_ms * 1e6)}`;
 }
 
 /** Either the store is empty, or only the range is. */

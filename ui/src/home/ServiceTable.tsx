@@ -3,7 +3,7 @@
 import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 
-import type { Service, Services } from "../api/answers";
+import type { Service } from "../api/answers";
 import { Sparkline } from "../parts/Sparkline";
 import { type Column, Table } from "../parts/Table";
 import { count, counted, duration, rate } from "../text/quantity";
@@ -18,11 +18,11 @@ import type { HomeSearch } from "./search";
 type Order = NonNullable<HomeSearch["order"]>;
 
 export function ServiceTable({
-  answer,
+  services,
   order,
   onOrder,
 }: {
-  answer: Services;
+  services: readonly Service[];
   order: Order;
   onOrder: (order: Order) => void;
 }) {
@@ -30,7 +30,7 @@ export function ServiceTable({
     <Table
       label="Services"
       columns={COLUMNS}
-      rows={answer.services}
+      rows={services}
       rowKey={(service) => service.name}
       order={order}
       onOrder={onOrder}

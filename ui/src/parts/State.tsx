@@ -7,7 +7,7 @@ import { Failure } from "../api/client";
 
 /** What is shorter shows no progress: a flash says nothing. */
 const PROGRESS_AFTER_MS = 250;
-/** What takes longer can be cancelled with a button. */
+/** What takes longer can be cancelled, and says how long it has taken. */
 const CANCEL_AFTER_MS = 1_000;
 
 /** Nothing there: why, and the next step. */
@@ -37,7 +37,7 @@ export function Loading({ what, onCancel }: { what: string; onCancel?: (() => vo
       {onCancel && passed >= CANCEL_AFTER_MS && (
         <div className="actions">
           <button type="button" className="button small" onClick={onCancel}>
-            Cancel
+            Cancel ({Math.floor(passed / 1000)} s)
           </button>
         </div>
       )}
@@ -69,6 +69,11 @@ export function Failed({ what, error, onRetry }: { what: string; error: unknown;
   );
 }
 
+/** What is shown of a query, plain or infinite. */
+type Asking<T> = Pick<UseQueryResult<T>, "data" | "error" | "isError" | "isFetching" | "isPlaceholderData"> & {
+  refetch: () => unknown;
+};
+
 /**
  * Shows a question in whatever state it is: the old answer stays, dimmed, under a thin progress bar while a changed one is
  * asked; Cancel gives up and keeps the old one.
@@ -81,7 +86,7 @@ export function Asked<T>({
 }: {
   /** In the middle of a sentence: `spans`. */
   what: string;
-  query: UseQueryResult<T>;
+  query: Asking<T>;
   onCancel?: (() => void) | undefined;
   children: (answer: T) => ReactNode;
 }) {
@@ -104,7 +109,7 @@ export function Asked<T>({
       )}
       {query.isFetching && onCancel && passed >= CANCEL_AFTER_MS && (
         <button type="button" className="button small progress-cancel" onClick={onCancel}>
-          Cancel
+          Cancel ({Math.floor(passed / 1000)} s)
         </button>
       )}
       {isCancelled && (
@@ -137,14 +142,16 @@ function capitalised(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
-/** Which of the named waits `isRunning` has outlasted, in ms. */
+/** For how long `isRunning` has been true, in ms: 0 at first, then `PROGRESS_AFTER_MS`, then whole seconds. */
 function usePassed(isRunning: boolean): number {
   const [passed, setPassed] = useState(0);
   useEffect(() => {
     if (!isRunning) return undefined;
-    const timers = [PROGRESS_AFTER_MS, CANCEL_AFTER_MS].map((wait) => setTimeout(() => setPassed(wait), wait));
+    const progress = setTimeout(() => setPassed(PROGRESS_AFTER_MS), PROGRESS_AFTER_MS);
+    const seconds = setInterval(() => setPassed((before) => Math.floor(before / 1000) * 1000 + 1000), 1000);
     return () => {
-      timers.forEach(clearTimeout);
+      clearTimeout(progress);
+      clearInterval(seconds);
       setPassed(0);
     };
   }, [isRunning]);

@@ -6,9 +6,10 @@ import type { SelectionProfile } from "../api/answers";
 import { profileTypes, spansProfile } from "../api/questions";
 import { useQuestion } from "../api/useQuestion";
 import { FlameView } from "../flame/FlameView";
+import { Reasons } from "../parts/Reasons";
 import { Asked, Empty } from "../parts/State";
-import { PROFILE_TYPE_DEFAULT, isTime, profileTypeName } from "../text/profileType";
-import { counted, frequency, value } from "../text/quantity";
+import { PROFILE_TYPE_DEFAULT, profileTypeName } from "../text/profileType";
+import { count, counted, frequency, value } from "../text/quantity";
 import { useClock } from "../time/clock";
 import { clock as clockText } from "../time/instant";
 import { rangeSearch } from "../time/range";
@@ -160,34 +161,26 @@ function CompareLink({ q, region }: { q: string; region: Region | null }) {
 
 /** `312 spans, 41 without samples · 2,871 samples · 19 Hz · 484 ms CPU per request`. */
 function Figures({ profile }: { profile: SelectionProfile }) {
+  const search = useSearch({ from: "/spans" });
   const { spans, without_samples } = profile.selection;
   const period = profile.evidence.period_ns;
-  const per =
-    profile.per_span !== undefined && spans > 0
-      ? `${value(profile.per_span, profile.unit)}${isTime(profile.unit) ? " CPU" : ""} per span`
-      : null;
-  const cost = isTime(profile.unit) && !profile.type.includes("cpu") ? per?.replace(" CPU", "") : per;
+  const isCost = profile.samples > 0 && profile.per_span !== undefined && spans > 0;
   const parts = [
-    `${counted(spans, "span")}, ${without_samples.toLocaleString("en-US")} without samples`,
+    `${counted(spans, "span")}, ${count(without_samples)} without samples`,
     counted(profile.samples, "sample"),
     period ? frequency(period) : null,
-    cost,
+    isCost
+      ? `${value(profile.per_span ?? 0, profile.unit)} ${profileTypeName(search.type ?? PROFILE_TYPE_DEFAULT)} per span`
+      : null,
   ];
   return <p className="figures mono">{parts.filter(Boolean).join(" · ")}</p>;
 }
 
 function NoSamples({ profile }: { profile: SelectionProfile }) {
-  const reasons = profile.evidence.reasons;
+  const { reasons } = profile.evidence;
   return (
     <Empty title="No samples in these spans">
-      {reasons.length === 0 && <p>The spans were not sampled.</p>}
-      <ul>
-        {reasons.map((reason) => (
-          <li key={reason.code}>
-            {reason.text} {reason.hint && <strong>{reason.hint}</strong>}
-          </li>
-        ))}
-      </ul>
+      {reasons.length > 0 ? <Reasons reasons={reasons} /> : <p>None of the spans was sampled.</p>}
     </Empty>
   );
 }

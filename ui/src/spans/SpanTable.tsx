@@ -3,7 +3,7 @@
  * keys move, Enter opens.
  */
 
-import { useInfiniteQuery } from "@tanstack/react-query";
+import { useInfiniteQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useNavigate } from "@tanstack/react-router";
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { useEffect, useMemo, useRef, useState } from "react";
@@ -11,7 +11,7 @@ import { useEffect, useMemo, useRef, useState } from "react";
 import type { FoundSpan } from "../api/answers";
 import { type Selection, spanPages } from "../api/questions";
 import { useKeys } from "../frame/keys";
-import { Empty, Failed, Loading } from "../parts/State";
+import { Asked, Empty } from "../parts/State";
 import { count, counted, duration } from "../text/quantity";
 import { markColour } from "../theme/palette";
 import { useTheme } from "../theme/theme";
@@ -35,45 +35,45 @@ export function SpanTable({
   order: "duration" | "start";
   onOrder: (order: "duration" | "start") => void;
 }) {
-  const query = useInfiniteQuery(spanPages(selection, { order, limit: LIMIT }));
+  const question = spanPages(selection, { order, limit: LIMIT });
+  const query = useInfiniteQuery(question);
+  const client = useQueryClient();
   const rows = useMemo(() => query.data?.pages.flatMap((page) => page.spans) ?? [], [query.data]);
-  if (query.isError && !query.data)
-    return <Failed what="Spans" error={query.error} onRetry={() => void query.refetch()} />;
-  if (!query.data) return <Loading what="spans" />;
-  if (rows.length === 0) {
-    return (
-      <Empty title="No spans">
-        Nothing in this range matches. Take a condition out of the query, clear the selection in the heatmap, or choose
-        a longer range.
-      </Empty>
-    );
-  }
   return (
-    <Rows
-      rows={rows}
-      matched={query.data.pages[0].matched}
-      isDimmed={query.isPlaceholderData}
-      order={order}
-      onOrder={onOrder}
-      onEnd={() => {
-        if (query.hasNextPage && !query.isFetching) void query.fetchNextPage();
-      }}
-      failure={query.isFetchNextPageError ? query.error : null}
-    />
+    <Asked what="the spans" query={query} onCancel={() => void client.cancelQueries({ queryKey: question.queryKey })}>
+      {(answer) =>
+        rows.length === 0 ? (
+          <Empty title="No spans">
+            Nothing in this range matches. Take a condition out of the query, clear the selection in the heatmap, or
+            choose a longer range.
+          </Empty>
+        ) : (
+          <Rows
+            rows={rows}
+            matched={answer.pages[0].matched}
+            order={order}
+            onOrder={onOrder}
+            onEnd={() => {
+              if (query.hasNextPage && !query.isFetching) void query.fetchNextPage();
+            }}
+            failure={query.isFetchNextPageError ? query.error : null}
+          />
+        )
+      }
+    </Asked>
   );
 }
 
 interface RowsProps {
   rows: readonly FoundSpan[];
   matched: number;
-  isDimmed: boolean;
   order: "duration" | "start";
   onOrder: (order: "duration" | "start") => void;
   onEnd: () => void;
   failure: Error | null;
 }
 
-function Rows({ rows, matched, isDimmed, order, onOrder, onEnd, failure }: RowsProps) {
+function Rows({ rows, matched, order, onOrder, onEnd, failure }: RowsProps) {
   const scroller = useRef<HTMLDivElement>(null);
   const [active, setActive] = useState(0);
   const navigate = useNavigate();
@@ -115,13 +115,16 @@ function Rows({ rows, matched, isDimmed, order, onOrder, onEnd, failure }: RowsP
   ]);
 
   return (
-    <div className="span-list" aria-busy={isDimmed}>
+    <div className="span-list">
       <div className="span-table" role="table" aria-label="Selected spans" aria-rowcount={matched}>
         <div className="span-row span-head" role="row">
           <Heading name="Start" by="start" order={order} onOrder={onOrder} />
           <Heading name="Duration" by="duration" order={order} onOrder={onOrder} />
           <span role="columnheader">Service</span>
           <span role="columnheader">Operation</span>
+          <span role="columnheader" className="in-trace">
+            In trace
+          </span>
           <span
             role="columnheader"
             className="number"
@@ -230,6 +233,13 @@ function Row({ span, at, top, longest, newest, isActive, onActive }: RowProps) {
         >
           <bdi>{span.name || "(no name)"}</bdi>
         </Link>
+      </span>
+      <span role="cell" className="in-trace cut muted">
+        {span.root_name !== undefined && (
+          <>
+            <bdi>{span.root_service}</bdi> <bdi>{span.root_name}</bdi>
+          </>
+        )}
       </span>
       <span role="cell" className="number" title={counted(span.samples, "sample")}>
         {span.cpu_ns === undefined ? (

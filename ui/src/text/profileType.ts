@@ -10,8 +10,3 @@ export function profileTypeName(type: string): string {
   if (!sampleType || sampleType === name) return name;
   return `${name} · ${sampleType}`;
 }
-
-/** Whether values of this unit are time, so that "CPU per request" is the word for them. */
-export function isTime(unit: string): boolean {
-  return ["nanoseconds", "ns", "microseconds", "us", "milliseconds", "ms", "seconds", "s"].includes(unit);
-}

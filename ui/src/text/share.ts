@@ -45,17 +45,16 @@ export function sampledShare(part: number, total: number, samples: number, inter
   return `${percentDigits(share)} % (${range})`;
 }
 
-/** A share that was counted, not sampled: `94 %`, `0.4 %`. */
+/** A share that was counted, not sampled: `94 %`, `0.4 %`; a little is not `0 %`, and almost all is not `100 %`. */
 export function percent(share: number): string {
+  if (share > 0 && share < 0.0005) return "<0.1 %";
+  if (share < 1 && share >= 0.995) return ">99 %";
   return `${percentDigits(share)} %`;
 }
 
-/** Whole percents, but one decimal below 10 so that 0.4 is not 0, and none that rounds up to all. */
+/** Whole percents, but one decimal below 10 so that 0.4 is not 0. */
 function percentDigits(share: number): string {
   const percents = share * 100;
-  if (percents === 0) return "0";
-  if (percents < 0.05) return share > 0 ? "<0.1" : "0";
-  if (percents < 9.95) return percents.toFixed(1);
-  if (percents < 100 && percents >= 99.5) return ">99";
-  return percents.toFixed(0);
+  if (percents < 0.05) return "0";
+  return percents < 9.95 ? percents.toFixed(1) : percents.toFixed(0);
 }
