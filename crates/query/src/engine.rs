@@ -5,6 +5,7 @@ mod expired;
 mod fetch;
 mod profile;
 mod search;
+mod selected;
 mod traces;
 
 use spanflame_model::Timestamp;

@@ -207,7 +207,8 @@ impl<'a> TraceIndex<'a> {
         }
     }
 
-    fn precision(&self, span: SpanId, claim: Claim) -> Precision {
+    /// What a claim on a span is worth.
+    pub(crate) fn precision(&self, span: SpanId, claim: Claim) -> Precision {
         let may_hold_children = self.is_local_root(span) && self.has_local_children.contains(&span);
         match claim {
             Claim::Active => Precision::Span,

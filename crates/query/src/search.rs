@@ -11,6 +11,7 @@ use spanflame_model::{Hasher, SpanId, StatusCode, Tenant, TimeRange, Timestamp, 
 use spanflame_store::StoredSpan;
 
 use crate::Error;
+use crate::selected::RangeRule;
 use crate::traceql::Query;
 
 /// Which spans to find.
@@ -20,8 +21,10 @@ pub struct SearchRequest {
     pub tenants: Vec<Tenant>,
     /// What they look like.
     pub query: Query,
-    /// Spans that overlap this.
+    /// Spans of this time.
     pub range: TimeRange,
+    /// What "of this time" means.
+    pub rule: RangeRule,
     /// In which order.
     pub order: Order,
     /// How many at most: 1 to [`SearchRequest::LIMIT_MAX`].
@@ -219,6 +222,7 @@ impl SearchRequest {
         let mut hasher = Hasher::new();
         hasher.text(self.query.text());
         hasher.text(self.order.as_str());
+        hasher.text(self.rule.as_str());
         self.tenants.iter().for_each(|tenant| hasher.text(tenant.as_str()));
         hasher.finish64()
     }

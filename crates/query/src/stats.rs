@@ -167,6 +167,12 @@ const DURATIONS_KEPT_MAX: usize = 100_000;
 /// The ratio of a bucket's bounds: its middle is at most 1 % off.
 const BUCKET_RATIO: f64 = 1.02;
 
+impl Default for Durations {
+    fn default() -> Durations {
+        Durations::new()
+    }
+}
+
 impl Durations {
     pub(crate) fn new() -> Durations {
         Durations {

@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use spanflame_model::{Batch, Claim, Link, SpanId, StackId, StatusCode, Tenant, TimeRange, TraceId, Value};
 use spanflame_query::traceql::Query;
 use spanflame_query::{
-    CatalogRequest, Engine, ErrorKind, LabelSelector, Order, ProfileAnswer, ProfileRequest, Scope, SearchRequest, Selection, TraceRequest,
-    TypeSelector, WindowMatch,
+    CatalogRequest, Engine, ErrorKind, LabelSelector, Order, ProfileAnswer, ProfileRequest, RangeRule, Scope, SearchRequest, Selection,
+    TraceRequest, TypeSelector, WindowMatch,
 };
 use spanflame_store::{Store, StoreOptions};
 use spanflame_testkit::{LinkStyle, Plan, ProfileBuilder, SpanBuilder, Stacks, Workload, at, link, span_id, trace_id};
@@ -182,6 +182,7 @@ fn search(query: &str, limit: usize) -> SearchRequest {
         tenants: vec![Tenant::anonymous()],
         query: Query::parse(query).expect("parses"),
         range: TimeRange::ALL,
+        rule: RangeRule::Overlap,
         order: Order::Duration,
         limit,
         page: None,

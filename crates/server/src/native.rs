@@ -31,12 +31,13 @@ use crate::question::{self, json};
 const OPENAPI: &str = include_str!("../../../docs/openapi.json");
 
 /// Every path with what serves it.
-fn table() -> [(&'static str, MethodRouter<Arc<App>>); 11] {
+fn table() -> [(&'static str, MethodRouter<Arc<App>>); 12] {
     [
         ("/api/v1/traces/{trace_id}", get(trace::trace)),
         ("/api/v1/traces/{trace_id}/profile", get(profile::of_trace)),
         ("/api/v1/traces/{trace_id}/spans/{span_id}/profile", get(profile::of_span)),
         ("/api/v1/spans", get(spans::search)),
+        ("/api/v1/spans/profile", get(profile::of_selection)),
         ("/api/v1/profile", get(profile::of_services)),
         ("/api/v1/services", get(catalog::services)),
         ("/api/v1/profile-types", get(catalog::profile_types)),

@@ -9,6 +9,7 @@ use super::Engine;
 use super::fetch::check_tenants;
 use crate::expired::Wanted;
 use crate::links::{Precision, TraceIndex};
+use crate::measure::TypeSelector;
 use crate::reasons::{AROUND_NS, Reason, ReasonCode, Surroundings, explain};
 use crate::scoped::{Draft, ScopedQuestion, skew_to_parent};
 use crate::selector::LabelSelector;
@@ -21,6 +22,9 @@ const STACKS_MAX: usize = 2_000_000;
 
 /// How many samples around a span are looked at to tell why it has none: enough to tell, whatever is left.
 const SURROUNDING_SAMPLES_MAX: usize = 200_000;
+
+/// Whose profile is asked for, and of which type.
+type Asked<'a> = (&'a [Tenant], &'a TypeSelector);
 
 impl Engine {
     /// The profile of a selection. [`Error::NotFound`] for a trace or span that neither span nor sample names.
@@ -42,7 +46,7 @@ impl Engine {
             }
             Selection::Services { selector } => (None, self.services_draft(request, selector).await?),
         };
-        self.complete(request, scope, draft).await
+        self.complete((&request.tenants, &request.profile_type), scope, draft).await
     }
 
     async fn scoped_draft(&self, request: &ProfileRequest, trace: TraceId, span: Option<SpanId>, scope: Scope) -> Result<Draft, Error> {
@@ -61,7 +65,7 @@ impl Engine {
             rows: request.rows,
         })?;
         for span in std::mem::take(&mut draft.unexplained) {
-            let reasons = self.explain(request, &span, scope).await?;
+            let reasons = self.explain((&request.tenants, &request.profile_type), &span, scope).await?;
             draft.evidence.reasons.extend(reasons);
         }
         Ok(draft)
@@ -111,7 +115,7 @@ impl Engine {
         }
         let mut draft = count.finish();
         if draft.gather.facts.samples == 0 {
-            draft.evidence.reasons = self.explain(request, span, Scope::Window).await?;
+            draft.evidence.reasons = self.explain((&request.tenants, &request.profile_type), span, Scope::Window).await?;
             draft.evidence.reasons.extend(skew_to_parent(&index, span));
         }
         Ok(draft)
@@ -162,13 +166,14 @@ impl Engine {
     }
 
     /// Looks at how the span's service is profiled around it.
-    async fn explain(&self, request: &ProfileRequest, span: &Span, scope: Scope) -> Result<Vec<Reason>, Error> {
+    pub(super) async fn explain(&self, asked: Asked<'_>, span: &Span, scope: Scope) -> Result<Vec<Reason>, Error> {
+        let (tenants, profile_type) = asked;
         let services = Some(vec![span.resource.service().to_owned()]);
-        let scan = sample_scan(&request.tenants, span.range().widened(AROUND_NS), services);
+        let scan = sample_scan(tenants, span.range().widened(AROUND_NS), services);
         let mut around = Surroundings::default();
         let mut visited = 0;
         self.visit_samples(&scan, |stored| {
-            around.add(span, stored, &request.profile_type);
+            around.add(span, stored, profile_type);
             visited += 1;
             match visited < SURROUNDING_SAMPLES_MAX {
                 true => ControlFlow::Continue(()),
@@ -180,7 +185,8 @@ impl Engine {
     }
 
     /// Looks up the stacks and builds the tree.
-    async fn complete(&self, request: &ProfileRequest, scope: Option<Scope>, draft: Draft) -> Result<ProfileAnswer, Error> {
+    pub(super) async fn complete(&self, asked: Asked<'_>, scope: Option<Scope>, draft: Draft) -> Result<ProfileAnswer, Error> {
+        let (tenants, profile_type) = asked;
         if draft.gather.stack_count() > STACKS_MAX {
             return Err(Error::TooLarge {
                 message: format!("more than {STACKS_MAX} different stacks, expected a shorter range or a narrower selection"),
@@ -190,14 +196,14 @@ impl Engine {
         let ids: Vec<_> = totals.iter().map(|total| total.stack).collect();
         let stacks = match ids.is_empty() {
             true => Default::default(),
-            false => self.snapshot.stacks(&request.tenants, &ids).await?,
+            false => self.snapshot.stacks(tenants, &ids).await?,
         };
         let tree = CallTree::build(&totals, &stacks);
         let mut evidence = draft.evidence;
         evidence.unresolved_frames = tree.unresolved_frames();
         let facts = &draft.gather.facts;
         Ok(ProfileAnswer {
-            profile_type: facts.profile_type.clone().unwrap_or_else(|| request.profile_type.nominal()),
+            profile_type: facts.profile_type.clone().unwrap_or_else(|| profile_type.nominal()),
             scope,
             total: tree.total[0],
             samples: facts.samples,

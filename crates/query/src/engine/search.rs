@@ -15,12 +15,12 @@ use crate::trace::{SpanProfile, TraceData};
 use crate::traceql::{Query, TraceFacts};
 
 /// Traces that are looked up at the same time.
-const LOOKUPS: usize = 8;
+pub(super) const LOOKUPS: usize = 8;
 /// The most traces that a query about traces may have to look at.
 const TRACES_MAX: usize = 200_000;
 
 /// What tells the place of a sample among the spans of its trace, and which of these is the root.
-const PLACES: SpanFields = SpanFields {
+pub(super) const PLACES: SpanFields = SpanFields {
     attributes: false,
     resource: true,
     events: false,
@@ -48,7 +48,9 @@ impl Engine {
         };
         let mut ranking = Ranking::new(request.order, limit, &cursor);
         self.visit_spans(&scan(request, &cursor), |stored| {
-            if request.query.test(&stored.span, facts.get(&stored.span.trace_id)) == Some(true) {
+            if request.rule.holds(cursor.range, &stored.span)
+                && request.query.test(&stored.span, facts.get(&stored.span.trace_id)) == Some(true)
+            {
                 ranking.add(stored);
             }
             ControlFlow::Continue(())

@@ -8,6 +8,7 @@ fn request(order: Order, limit: usize, page: Option<String>) -> SearchRequest {
         tenants: vec![Tenant::anonymous()],
         query: Query::parse("{}").expect("parses"),
         range: TimeRange::ALL,
+        rule: RangeRule::Overlap,
         order,
         limit,
         page,

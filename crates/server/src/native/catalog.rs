@@ -102,7 +102,7 @@ struct WireService<'a> {
 }
 
 #[derive(Serialize)]
-struct WireQuantiles {
+pub(super) struct WireQuantiles {
     p50_ns: u64,
     p90_ns: u64,
     p99_ns: u64,
@@ -118,7 +118,7 @@ impl<'a> WireService<'a> {
             requests: service.requests,
             errors: service.errors,
             requests_per_second: service.requests_per_second(range),
-            duration: service.duration.as_ref().map(WireQuantiles::new),
+            duration: service.duration.map(WireQuantiles::new),
             samples: service.samples,
             linked_samples: service.linked_samples,
             cpu_ns: service.cpu_ns,
@@ -128,7 +128,7 @@ impl<'a> WireService<'a> {
 }
 
 impl WireQuantiles {
-    fn new(duration: &Quantiles) -> WireQuantiles {
+    pub(super) fn new(duration: Quantiles) -> WireQuantiles {
         WireQuantiles {
             p50_ns: duration.p50_ns,
             p90_ns: duration.p90_ns,

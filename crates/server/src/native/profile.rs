@@ -10,11 +10,14 @@ use serde::Serialize;
 use spanflame_formats::{Export, ExportRow, collapsed, links, pprof, speedscope};
 use spanflame_model::{Attributes, ProfileType, Sample, Timestamp, ValueType};
 use spanflame_query::{
-    CallTree, Engine, Evidence, LabelSelector, ProfileAnswer, ProfileRequest, Reason, Row, Scope, Selection, ShownFrame, TypeSelector,
+    CallTree, Engine, Evidence, LabelSelector, ProfileAnswer, ProfileRequest, RangeRule, Reason, Row, Scope, SelectedProfile,
+    SelectedRequest, Selection, ShownFrame, TypeSelector,
 };
 
+use super::catalog::WireQuantiles;
 use super::params::{Params, id};
 use super::question::{Stopwatch, ask};
+use super::spans::selection;
 use super::text::known;
 use crate::admission::read_tenants;
 use crate::app::App;
@@ -89,6 +92,38 @@ pub(super) async fn of_services(State(app): State<Arc<App>>, RawQuery(query): Ra
     answer(&app, "services_profile", question).await
 }
 
+/// `GET /api/v1/spans/profile`: one profile of all spans that match.
+pub(super) async fn of_selection(State(app): State<Arc<App>>, RawQuery(query): RawQuery, headers: HeaderMap) -> Result<Response, Failure> {
+    let params = Params::parse(query.as_deref(), &["q", "start", "end", "range", "scope", "type", "format"])?;
+    let format = format(&params)?;
+    let request = SelectedRequest {
+        tenants: read_tenants(&headers)?,
+        spans: selection(&params, RangeRule::Overlap)?,
+        scope: params
+            .word("scope", selection_scope, "span or subtree, for a selection of spans")?
+            .unwrap_or_default(),
+        profile_type: params.read::<TypeSelector>("type")?.unwrap_or_default(),
+        rows: format == ProfileFormat::Pprof,
+    };
+    let asked = async move |engine: Engine| engine.selected_profile(&request).await;
+    ask(&app, "selected_profile", asked, move |answer: &SelectedProfile, watch| {
+        Ok(match format {
+            ProfileFormat::Json => watch.json(WireSelectedProfile::new(answer)),
+            format => write(&answer.profile, format, &watch),
+        })
+    })
+    .await
+}
+
+fn selection_scope(word: &str) -> Option<Scope> {
+    Scope::from_word(word).filter(|scope| matches!(scope, Scope::Span | Scope::Subtree))
+}
+
+fn format(params: &Params) -> Result<ProfileFormat, Failure> {
+    let format = params.word("format", ProfileFormat::from_word, "json, collapsed, pprof or speedscope")?;
+    Ok(format.unwrap_or_default())
+}
+
 fn scope(params: &Params) -> Result<Option<Scope>, Failure> {
     params.word("scope", Scope::from_word, "span, subtree, trace or window")
 }
@@ -101,9 +136,7 @@ struct Question {
 
 impl Question {
     fn new(params: &Params, headers: &HeaderMap, selection: Selection) -> Result<Question, Failure> {
-        let format = params
-            .word("format", ProfileFormat::from_word, "json, collapsed, pprof or speedscope")?
-            .unwrap_or_default();
+        let format = format(params)?;
         Ok(Question {
             request: ProfileRequest {
                 tenants: read_tenants(headers)?,
@@ -238,6 +271,25 @@ struct WireProfile<'a> {
 }
 
 #[derive(Serialize)]
+struct WireSelectedProfile<'a> {
+    #[serde(flatten)]
+    profile: WireProfile<'a>,
+    selection: WireSelectedSpans,
+    /// What one span of the selection cost on average, in the type's unit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    per_span: Option<f64>,
+}
+
+#[derive(Serialize)]
+struct WireSelectedSpans {
+    spans: u64,
+    without_samples: u64,
+    wall_ns: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    quantiles: Option<WireQuantiles>,
+}
+
+#[derive(Serialize)]
 struct WireFrame<'a> {
     function: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -311,6 +363,22 @@ impl<'a> WireProfile<'a> {
             frames: profile.tree.frames.iter().map(WireFrame::new).collect(),
             tree: WireTree::new(&profile.tree),
             evidence: WireEvidence::new(&profile.evidence),
+        }
+    }
+}
+
+impl<'a> WireSelectedProfile<'a> {
+    fn new(answer: &'a SelectedProfile) -> WireSelectedProfile<'a> {
+        let spans = &answer.spans;
+        WireSelectedProfile {
+            profile: WireProfile::new(&answer.profile),
+            selection: WireSelectedSpans {
+                spans: spans.spans,
+                without_samples: spans.without_samples,
+                wall_ns: spans.wall_ns,
+                quantiles: spans.quantiles.map(WireQuantiles::new),
+            },
+            per_span: (spans.spans > 0).then(|| answer.profile.total as f64 / spans.spans as f64),
         }
     }
 }

@@ -7,7 +7,7 @@ use axum::response::Response;
 use http::HeaderMap;
 use serde::Serialize;
 use spanflame_query::traceql::Query;
-use spanflame_query::{Engine, FoundSpan, Order, SearchAnswer, SearchRequest};
+use spanflame_query::{Engine, FoundSpan, Order, RangeRule, SearchAnswer, SearchRequest, SpanSelection};
 
 use super::params::Params;
 use super::question::ask;
@@ -21,12 +21,13 @@ use crate::ingest::now;
 const EVERYTHING: &str = "{}";
 
 pub(super) async fn search(State(app): State<Arc<App>>, RawQuery(query): RawQuery, headers: HeaderMap) -> Result<Response, Failure> {
-    let params = Params::parse(query.as_deref(), &["q", "start", "end", "order", "limit", "page"])?;
-    let text = params.text("q").unwrap_or(EVERYTHING);
+    let params = Params::parse(query.as_deref(), &["q", "start", "end", "range", "order", "limit", "page"])?;
+    let SpanSelection { query, range, rule } = selection(&params, RangeRule::Overlap)?;
     let request = SearchRequest {
         tenants: read_tenants(&headers)?,
-        query: Query::parse(text).map_err(spanflame_query::Error::TraceQl)?,
-        range: params.range(now())?,
+        query,
+        range,
+        rule,
         order: params.word("order", Order::from_word, "duration or start")?.unwrap_or_default(),
         limit: params
             .count("limit", SearchRequest::LIMIT_MAX)?
@@ -43,6 +44,16 @@ pub(super) async fn search(State(app): State<Arc<App>>, RawQuery(query): RawQuer
         }))
     })
     .await
+}
+
+/// The spans that `q`, `start`, `end` and `range` select.
+pub(super) fn selection(params: &Params, rule: RangeRule) -> Result<SpanSelection, Failure> {
+    let text = params.text("q").unwrap_or(EVERYTHING);
+    Ok(SpanSelection {
+        query: Query::parse(text).map_err(spanflame_query::Error::TraceQl)?,
+        range: params.range(now())?,
+        rule: params.word("range", RangeRule::from_word, "overlap or start")?.unwrap_or(rule),
+    })
 }
 
 #[derive(Serialize)]

@@ -94,6 +94,10 @@ async fn real_answers_have_the_documented_fields() {
         check_answer(&server, "/api/v1/traces/{trace_id}/spans/{span_id}/profile", &path).await;
     }
     check_answer(&server, "/api/v1/spans", &format!("/api/v1/spans?{range}&limit=1")).await;
+    for scope in ["span", "subtree"] {
+        let path = format!("/api/v1/spans/profile?{range}&scope={scope}&range=start");
+        check_answer(&server, "/api/v1/spans/profile", &path).await;
+    }
     for name in ["profile", "services", "profile-types", "labels"] {
         let path = format!("/api/v1/{name}");
         check_answer(&server, &path, &format!("{path}?{range}")).await;
