@@ -3,6 +3,7 @@
 mod catalog;
 mod expired;
 mod fetch;
+mod operations;
 mod profile;
 mod search;
 mod selected;

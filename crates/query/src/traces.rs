@@ -4,11 +4,14 @@
 //! began last. These are then read whole, which tells how many of their spans match and what they are about. Which
 //! traces are found depends on what is stored and on nothing else: not on files, memory or the order of arrival.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
-use spanflame_model::{Span, StatusCode, Tenant, TimeRange, Timestamp, TraceId, Value};
+use spanflame_model::{Span, SpanId, StatusCode, Tenant, TimeRange, Timestamp, TraceId, Value};
 
 use crate::Error;
+use crate::tags::Tags;
+use spanflame_store::SpanFields;
+
 use crate::trace::TraceData;
 use crate::traceql::Query;
 
@@ -19,6 +22,8 @@ pub struct TracesRequest {
     pub tenants: Vec<Tenant>,
     /// What one of their spans looks like.
     pub query: Query,
+    /// What that span also has somewhere.
+    pub tags: Tags,
     /// That span overlaps this.
     pub range: TimeRange,
     /// How many at most: 1 to [`TracesRequest::LIMIT_MAX`].
@@ -30,6 +35,14 @@ pub struct TracesRequest {
 impl TracesRequest {
     /// The largest limit.
     pub const LIMIT_MAX: usize = 10_000;
+
+    /// The parts of a span that its conditions read.
+    pub(crate) fn fields(&self) -> SpanFields {
+        match self.tags.is_empty() {
+            true => self.query.fields(),
+            false => SpanFields::ALL,
+        }
+    }
 
     /// The limit, if it is within bounds.
     pub(crate) fn checked_limit(&self) -> Result<usize, Error> {
@@ -56,6 +69,8 @@ pub struct FoundTrace {
     pub range: TimeRange,
     /// Spans by service.
     pub services: BTreeMap<String, SpanCount>,
+    /// Spans whose parent is named and was not received.
+    pub orphans: u64,
     /// The first of the spans that match, by start, then span id.
     pub spans: Vec<MatchedSpan>,
     /// How many match.
@@ -130,17 +145,21 @@ impl TraceData {
             trace_id: self.trace_id,
             range: self.spans.iter().map(|stored| stored.span.range()).reduce(TimeRange::cover)?,
             services: BTreeMap::new(),
+            orphans: 0,
             spans: Vec::new(),
             matched: 0,
             root_name: facts.root_name.clone(),
             root_service: facts.root_service.clone(),
         };
+        let received: HashSet<SpanId> = self.spans.iter().map(|stored| stored.span.span_id).collect();
         let mut matching: Vec<&Span> = Vec::new();
         for span in self.spans.iter().map(|stored| &stored.span) {
             let count = found.services.entry(span.resource.service().to_owned()).or_default();
             count.spans += 1;
             count.errors += u64::from(span.status == StatusCode::Error);
-            if span.range().overlap(request.range).is_some() && request.query.test(span, Some(&facts)) == Some(true) {
+            found.orphans += u64::from(span.parent_span_id.is_some_and(|parent| !received.contains(&parent)));
+            let is_inside = span.range().overlap(request.range).is_some();
+            if is_inside && request.query.test(span, Some(&facts)) == Some(true) && request.tags.are_on(span) {
                 matching.push(span);
             }
         }

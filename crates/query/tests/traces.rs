@@ -2,7 +2,7 @@
 
 use spanflame_model::{Batch, Span, SpanKind, StatusCode, Tenant, TimeRange, Value};
 use spanflame_query::traceql::Query;
-use spanflame_query::{Engine, FoundTrace, TracesRequest};
+use spanflame_query::{Call, CatalogRequest, Engine, FoundTrace, Tags, TracesRequest};
 use spanflame_store::{Store, StoreOptions};
 use spanflame_testkit::{SpanBuilder, at};
 
@@ -22,6 +22,7 @@ async fn find(store: &Store, query: &str, limit: usize) -> Vec<FoundTrace> {
     let request = TracesRequest {
         tenants: vec![Tenant::anonymous()],
         query: Query::parse(query).expect("parses"),
+        tags: Tags::default(),
         range: TimeRange::new(at(0), at(1 << 60)).expect("start before end"),
         limit,
         spans_max: 2,
@@ -70,6 +71,28 @@ async fn check(store: &Store) {
     assert_eq!(find(store, "{ status = error && .n = 2 }", 10).await, []);
     let by_root = find(store, "{ rootName = \"GET /\" && traceDuration = 500ns && .n = 3 }", 100).await;
     assert_eq!(by_root.len(), 40);
+    check_catalog(&Engine::new(store.snapshot())).await;
+}
+
+async fn check_catalog(engine: &Engine) {
+    let request = CatalogRequest {
+        tenants: vec![Tenant::anonymous()],
+        range: TimeRange::ALL,
+    };
+    let services = engine.span_services(&request.tenants).await.expect("answers");
+    assert_eq!(services.into_iter().collect::<Vec<_>>(), ["back", "front"]);
+    let operations = engine.operations(&request, Some("front")).await.expect("answers");
+    assert_eq!(
+        (operations.len(), operations[0].name.as_str(), operations[0].spans),
+        (1, "GET /", 40)
+    );
+    assert_eq!(engine.operations(&request, None).await.expect("answers").len(), 4);
+    let call = Call {
+        caller: "front".to_owned(),
+        callee: "back".to_owned(),
+        count: 120,
+    };
+    assert_eq!(engine.calls(&request).await.expect("answers"), [call]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -22,6 +22,8 @@ pub(crate) enum FailureKind {
     NotFound,
     /// The path exists, the method does not.
     MethodNotAllowed,
+    /// The path exists in the dialect, and what it does is not served here.
+    NotServed,
     /// Send less at once.
     TooLarge,
     /// Send another content type or encoding.
@@ -42,6 +44,7 @@ impl FailureKind {
             FailureKind::Forbidden => (StatusCode::FORBIDDEN, tonic::Code::PermissionDenied, "forbidden"),
             FailureKind::NotFound => (StatusCode::NOT_FOUND, tonic::Code::NotFound, "not_found"),
             FailureKind::MethodNotAllowed => (StatusCode::METHOD_NOT_ALLOWED, tonic::Code::Unimplemented, "method_not_allowed"),
+            FailureKind::NotServed => (StatusCode::NOT_IMPLEMENTED, tonic::Code::Unimplemented, "not_served"),
             FailureKind::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, tonic::Code::ResourceExhausted, "too_large"),
             FailureKind::Unsupported => (
                 StatusCode::UNSUPPORTED_MEDIA_TYPE,

@@ -13,6 +13,7 @@
 //! | `grpc` | the framing of gRPC |
 //! | `ingest` | from a body to the store |
 //! | `shown` | spans as other products' viewers need them |
+//! | `text` | values of the model as JSON |
 //! | `notation` | times and durations as Go programs write them |
 //! | `failure` | error kind -> HTTP status and gRPC code |
 //! | `metrics` | what `/metrics` says |
@@ -46,6 +47,7 @@ mod server;
 mod shown;
 mod telemetry;
 mod tempo;
+mod text;
 
 pub use config::Config;
 pub use error::{Error, ErrorKind};

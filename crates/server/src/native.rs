@@ -7,7 +7,6 @@ mod catalog;
 mod params;
 mod profile;
 mod spans;
-mod text;
 mod trace;
 mod upload;
 
@@ -26,6 +25,7 @@ use serde::Serialize;
 use crate::app::App;
 use crate::failure::{Failure, FailureKind};
 use crate::question::{self, json};
+use crate::text;
 
 /// The OpenAPI document.
 const OPENAPI: &str = include_str!("../../../docs/openapi.json");

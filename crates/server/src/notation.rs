@@ -91,6 +91,11 @@ fn unit_ns(unit: &str) -> Option<f64> {
     })
 }
 
+/// A string literal of TraceQL, which knows two escapes.
+pub(crate) fn traceql_string(text: &str) -> String {
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,6 +4,8 @@
 mod dialects;
 #[path = "server/harness.rs"]
 mod harness;
+#[path = "server/jaeger.rs"]
+mod jaeger;
 #[path = "server/lifecycle.rs"]
 mod lifecycle;
 #[path = "server/native.rs"]

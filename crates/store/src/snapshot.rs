@@ -1,9 +1,10 @@
 //! What can be read: a consistent view of head and files at one instant.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use arrow::array::StringArray;
 use futures::{TryStreamExt, stream};
 use spanflame_model::{
     Fingerprint, Link, ProfileInfo, ProfileType, Sample, Span, SpanId, SpanKind, StackId, StackSet, StatusCode, Tenant, TimeRange,
@@ -14,7 +15,7 @@ use crate::Error;
 use crate::head::{Head, HeadRows, HeadView};
 use crate::lookup::Lookup;
 use crate::reader::Reader;
-use crate::rows::{SampleDecoder, SpanDecoder, Unreadable};
+use crate::rows::{SampleDecoder, SpanDecoder, Unreadable, column};
 use crate::schema::{Table, sample, span};
 use crate::version::Version;
 use crate::{scan, stacks};
@@ -291,6 +292,31 @@ impl Snapshot {
     /// The stacks asked for, with their frames. What is not stored is not there.
     pub async fn stacks(&self, tenants: &[Tenant], ids: &[StackId]) -> Result<StackSet, Error> {
         stacks::read(self, tenants, ids).await
+    }
+
+    /// Every service that sent spans, in order, without reading a file; `None` if a file has too many to list them.
+    pub fn span_services(&self, tenants: &[Tenant]) -> Result<Option<BTreeSet<String>>, Error> {
+        let mut services = BTreeSet::new();
+        for file in self
+            .version
+            .files(Table::Spans)
+            .iter()
+            .filter(|file| tenants.contains(&file.tenant))
+        {
+            match &file.stats.services {
+                Some(listed) => services.extend(listed.iter().cloned()),
+                None => return Ok(None),
+            }
+        }
+        for batch in self.heads.iter().flat_map(|head| head.batches(tenants, Table::Spans)) {
+            let names: &StringArray = column(&batch.rows, span::SERVICE).map_err(|unreadable| unreadable.in_file("head"))?;
+            for name in names.iter().flatten() {
+                if !services.contains(name) {
+                    services.insert(name.to_owned());
+                }
+            }
+        }
+        Ok(Some(services))
     }
 
     /// The latest arrival in this view; `None` if it holds nothing.

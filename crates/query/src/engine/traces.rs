@@ -20,8 +20,10 @@ const LOOKUPS: usize = 8;
 impl Engine {
     /// The newest traces with a span that matches, by start, latest first.
     pub async fn traces(&self, request: &TracesRequest) -> Result<Vec<FoundTrace>, Error> {
-        let wanted = request.query.fields();
-        let fields = SpanFields { resource: true, ..wanted };
+        let fields = SpanFields {
+            resource: true,
+            ..request.fields()
+        };
         let lookups = self.newest_traces(request).await?.into_iter().map(|trace_id| async move {
             let spans = self.snapshot.trace_spans_with(&request.tenants, trace_id, fields).await?;
             let samples = Vec::new();
@@ -43,7 +45,7 @@ impl Engine {
             tenants: request.tenants.clone(),
             range: request.range,
             conditions: request.query.conditions(),
-            fields: request.query.fields(),
+            fields: request.fields(),
             received_before: None,
         };
         let facts = match request.query.needs_trace() {
@@ -51,7 +53,7 @@ impl Engine {
             false => HashMap::new(),
         };
         self.visit_spans(&scan, |StoredSpan { span, .. }| {
-            if request.query.test(&span, facts.get(&span.trace_id)) == Some(true) {
+            if request.query.test(&span, facts.get(&span.trace_id)) == Some(true) && request.tags.are_on(&span) {
                 newest.add(&span);
             }
             ControlFlow::Continue(())

@@ -10,7 +10,7 @@ use serde_json::{Value as Json, json};
 use spanflame_model::{Tenant, TimeRange, Timestamp};
 use spanflame_proto::tempo as wire;
 use spanflame_query::traceql::Query;
-use spanflame_query::{Engine, FoundTrace, MatchedSpan, TracesRequest};
+use spanflame_query::{Engine, FoundTrace, MatchedSpan, Tags, TracesRequest};
 
 use super::answer::{Answer, Object, Wire, attribute, key_values, list, runs, search_metrics};
 use super::params::{self, Params};
@@ -109,6 +109,7 @@ impl Search {
         Ok(TracesRequest {
             tenants,
             query: Query::parse(&text).map_err(spanflame_query::Error::TraceQl)?,
+            tags: Tags::default(),
             range: self.range,
             limit: limit as usize,
             spans_max: spans as usize,

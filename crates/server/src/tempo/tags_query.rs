@@ -6,6 +6,7 @@
 use std::fmt::Write;
 
 use crate::failure::Failure;
+use crate::notation::traceql_string;
 
 /// Most tags of one search.
 const TAGS_MAX: usize = 100;
@@ -75,7 +76,7 @@ fn value(text: &str) -> Option<(String, &str)> {
 }
 
 fn term(key: &str, value: &str) -> String {
-    let contains = format!("=~ {}", quoted(&format!("(?is).*{}.*", regex_literal(value))));
+    let contains = format!("=~ {}", traceql_string(&format!("(?is).*{}.*", regex_literal(value))));
     match key {
         "name" | "rootName" | "rootServiceName" | "statusMessage" => format!("{key} {contains}"),
         "root.name" => format!("rootName {contains}"),
@@ -99,13 +100,8 @@ fn field(key: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || ".-_/".contains(c);
     match !key.is_empty() && key.chars().all(plain) {
         true => format!(".{key}"),
-        false => format!(".{}", quoted(key)),
+        false => format!(".{}", traceql_string(key)),
     }
-}
-
-/// A string literal of TraceQL, which knows two escapes.
-fn quoted(text: &str) -> String {
-    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
 /// A regular expression that matches exactly this text.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use spanflame_server::{Dialect, dialects};
 use tempfile::TempDir;
 
-use crate::harness::{TestServer, config};
+use crate::harness::{TestServer, config, reply};
 use crate::scenario;
 
 /// Endpoint and status of every row of the page's table.
@@ -46,7 +46,7 @@ async fn what_the_pages_call_refused_is_answered_with_an_error() {
         for ((method, path), status) in documented(&dialect) {
             if status == "refused" && method != "gRPC" {
                 let path = format!("{}{}", dialect.prefix, path.replace(['{', '}'], ""));
-                let reply = server.request(&method, &path).await;
+                let reply = reply(server.request_to(&method, &path)).await;
                 assert!(reply.status >= 400, "{method} {path}: {}", reply.status);
             }
         }
@@ -57,4 +57,9 @@ async fn what_the_pages_call_refused_is_answered_with_an_error() {
 #[tokio::test(flavor = "multi_thread")]
 async fn tempo_answers_what_its_clients_ask() {
     scenario::check("tempo").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn jaeger_answers_what_its_clients_ask() {
+    scenario::check("jaeger").await;
 }

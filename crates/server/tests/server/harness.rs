@@ -103,21 +103,10 @@ impl TestServer {
         reply(self.client.get(format!("http://{}{path}", self.http())).query(query)).await
     }
 
-    /// A request without a body, by the name of its method.
-    pub(crate) async fn request(&self, method: &str, path_and_query: &str) -> Reply {
+    /// A request of any kind to a path of the address of everything.
+    pub(crate) fn request_to(&self, method: &str, path: &str) -> reqwest::RequestBuilder {
         let method = method.parse().expect("a method");
-        reply(self.client.request(method, format!("http://{}{path_and_query}", self.http()))).await
-    }
-
-    /// A request whose parameters are encoded here, to the address of everything.
-    pub(crate) async fn call(&self, method: &str, path: &str, query: &[(&str, &str)], headers: &[(&str, &str)], body: Vec<u8>) -> Reply {
-        let method = method.parse().expect("a method");
-        let mut request = self.client.request(method, format!("http://{}{path}", self.http()));
-        request = request.query(query).body(body);
-        for (name, value) in headers {
-            request = request.header(*name, *value);
-        }
-        reply(request).await
+        self.client.request(method, format!("http://{}{path}", self.http()))
     }
 
     pub(crate) async fn post(&self, at: SocketAddr, path: &str, headers: &[(&str, &str)], body: Vec<u8>) -> Reply {
@@ -154,7 +143,7 @@ impl TestServer {
     }
 }
 
-async fn reply(request: reqwest::RequestBuilder) -> Reply {
+pub(crate) async fn reply(request: reqwest::RequestBuilder) -> Reply {
     let response = request.send().await.expect("an answer");
     Reply {
         status: response.status().as_u16(),

@@ -30,7 +30,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::harness::{Reply, START_NS, TestServer, config, profiles_of, traces_with};
+use crate::harness::{Reply, START_NS, TestServer, config, profiles_of, reply, traces_with};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -182,9 +182,11 @@ async fn ask(server: &TestServer, case: &Case) -> Reply {
         (None, Some(path)) => ("POST", path),
         _ => panic!("{}: expected one of get and post", case.name),
     };
-    let query: Vec<(&str, &str)> = case.query.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-    let headers: Vec<(&str, &str)> = case.headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-    server.call(method, path, &query, &headers, case.body.clone().into_bytes()).await
+    let mut request = server.request_to(method, path).query(&case.query.iter().collect::<Vec<_>>());
+    for (name, value) in &case.headers {
+        request = request.header(name, value);
+    }
+    reply(request.body(case.body.clone())).await
 }
 
 fn compare(case: &Case, reply: &Reply) -> Result<(), String> {

@@ -411,3 +411,15 @@ async fn missing_short_and_foreign_files_are_named_as_damaged() {
         assert!(message.to_lowercase().contains(expected), "{message}");
     }
 }
+
+#[tokio::test]
+async fn the_services_of_spans_are_listed_without_reading() {
+    let world = world(5, BATCHES).await;
+    let tenants = [tenant("a")];
+    let sent = world.batches.iter().filter(|(tenant, _, _)| *tenant == tenants[0]);
+    let expected: BTreeSet<String> = sent
+        .flat_map(|(_, _, batch)| &batch.spans)
+        .map(|span| span.resource.service().to_owned())
+        .collect();
+    assert_eq!(world.snapshot.span_services(&tenants).expect("readable"), Some(expected));
+}

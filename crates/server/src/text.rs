@@ -10,17 +10,17 @@ use spanflame_model::{Attributes, Timestamp, Value};
 const SAFE_INTEGER_MAX: u64 = (1 << 53) - 1;
 
 /// A time as a string of nanoseconds since the epoch.
-pub(super) fn time(time: Timestamp) -> String {
+pub(crate) fn time(time: Timestamp) -> String {
     time.unix_nanos().to_string()
 }
 
 /// `None` for empty text, which means unknown.
-pub(super) fn known(text: &str) -> Option<&str> {
+pub(crate) fn known(text: &str) -> Option<&str> {
     (!text.is_empty()).then_some(text)
 }
 
 /// Attributes as an object in order of key.
-pub(super) struct Object<'a>(pub(super) &'a Attributes);
+pub(crate) struct Object<'a>(pub(crate) &'a Attributes);
 
 impl Serialize for Object<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -30,6 +30,12 @@ impl Serialize for Object<'_> {
         }
         map.end()
     }
+}
+
+/// A value as JSON text.
+pub(crate) fn json_of(value: &Value) -> String {
+    // Keys are strings and there are no floats that JSON lacks.
+    serde_json::to_string(&Plain(value)).unwrap_or_default()
 }
 
 /// A value: bytes as base64, integers that JavaScript cannot hold and numbers that JSON lacks as strings.
