@@ -2,10 +2,11 @@
  * Keys, and the list of them behind `?`.
  *
  * A part of the page that is on screen registers its keys with `useKeys`; of several parts that know a key the one that
- * came last runs, which makes Esc close the innermost. Keys typed into a field belong to the field, except Esc.
+ * came last runs, which makes Esc close the innermost. Where two parts on a screen use the same keys (arrows), each names the
+ * element `within` which the focus must be. Keys typed into a field belong to the field, except Esc.
  */
 
-import { useEffect, useId, useRef, useSyncExternalStore } from "react";
+import { type RefObject, useEffect, useId, useRef, useSyncExternalStore } from "react";
 
 export interface Key {
   /** As `KeyboardEvent.key` has it, with `Ctrl+`, `Alt+` or `Shift+` (for named keys) in front: `?`, `Escape`, `Shift+ArrowUp`. */
@@ -16,11 +17,19 @@ export interface Key {
   run: () => unknown;
 }
 
+export interface Reach {
+  /** Where the focus must be. Absent: anywhere. */
+  within?: RefObject<HTMLElement | null>;
+  /** Also where nothing has the focus. Of the parts on a screen that use the same keys, one at most. */
+  alsoUnfocused?: boolean;
+}
+
 interface Registered {
   id: string;
   /** The part of the page. */
   title: string;
   keys: () => readonly Key[];
+  reach: () => Reach;
   listing: string;
 }
 
@@ -33,17 +42,25 @@ function change(next: readonly Registered[]): void {
 }
 
 /** Registers keys while the component is on screen. */
-export function useKeys(title: string, keys: readonly Key[]): void {
+export function useKeys(title: string, keys: readonly Key[], reach: Reach = {}): void {
   const id = useId();
-  const latest = useRef(keys);
+  const latest = useRef({ keys, reach });
   useEffect(() => {
-    latest.current = keys;
+    latest.current = { keys, reach };
   });
   const listing = JSON.stringify(keys.filter((key) => key.does).map((key) => [key.press, key.does]));
   useEffect(() => {
-    change([...registered, { id, title, listing, keys: () => latest.current }]);
-    return () => change(registered.filter((one) => one.id !== id));
+    const one = { id, title, listing, keys: () => latest.current.keys, reach: () => latest.current.reach };
+    change([...registered, one]);
+    return () => change(registered.filter((other) => other.id !== id));
   }, [id, title, listing]);
+}
+
+/** Whether a part may have the key, by where the focus is. */
+function reaches({ within, alsoUnfocused }: Reach, focus: Element | null): boolean {
+  if (!within) return true;
+  if (focus === null || focus === document.body || focus.id === "screen") return alsoUnfocused === true;
+  return within.current?.contains(focus) ?? false;
 }
 
 function pressOf(event: KeyboardEvent): string {
@@ -75,6 +92,7 @@ function onKey(event: KeyboardEvent): void {
   if (event.defaultPrevented || isTakenByFocus(event) || (isField(event.target) && event.key !== "Escape")) return;
   const press = pressOf(event);
   for (const part of registered.toReversed()) {
+    if (!reaches(part.reach(), document.activeElement)) continue;
     const key = part.keys().find((one) => one.press === press);
     if (key && key.run() !== false) {
       event.preventDefault();

@@ -4,6 +4,7 @@ import type { UseQueryResult } from "@tanstack/react-query";
 import { type ReactNode, useEffect, useState } from "react";
 
 import { Failure } from "../api/client";
+import { useClock } from "../time/clock";
 
 /** What is shorter shows no progress: a flash says nothing. */
 const PROGRESS_AFTER_MS = 250;
@@ -91,8 +92,10 @@ export function Asked<T>({
   children: (answer: T) => ReactNode;
 }) {
   const passed = usePassed(query.isFetching);
-  // A refetch of the same question in the background dims nothing: what is on screen is its answer.
-  const isChanging = query.isPlaceholderData && passed >= PROGRESS_AFTER_MS;
+  const { isLive } = useClock();
+  // A refetch of the same question in the background dims nothing: what is on screen is its answer. Neither does live mode:
+  // the screen would flicker.
+  const isChanging = query.isPlaceholderData && passed >= PROGRESS_AFTER_MS && !isLive;
   const isCancelled = query.isPlaceholderData && !query.isFetching;
   if (query.isError && !query.isFetching)
     return <Failed what={capitalised(what)} error={query.error} onRetry={() => void query.refetch()} />;

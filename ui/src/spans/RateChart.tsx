@@ -1,12 +1,12 @@
 /** Spans and errors over time: bars on the same time axis as the heatmap under it. Dragging narrows the range. */
 
-import { useEffect, useRef } from "react";
+import { useEffect, useRef, useState } from "react";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 
 import type { SpansHistogram } from "../api/answers";
 import { useWidth } from "../parts/useWidth";
-import { count, shortCount } from "../text/quantity";
+import { count, counted, duration, shortCount } from "../text/quantity";
 import { token, useTheme } from "../theme/theme";
 import { clock } from "../time/instant";
 import { nano } from "../time/nano";
@@ -26,6 +26,7 @@ export function RateChart({
   const width = useWidth(place);
   const theme = useTheme();
   const [zone] = useZone();
+  const [hover, setHover] = useState<number | null>(null);
   const drag = useRef(onRange);
   useEffect(() => {
     drag.current = onRange;
@@ -77,14 +78,9 @@ export function RateChart({
           ],
           setCursor: [
             (self) => {
-              const at =
-                self.cursor.left !== undefined && self.cursor.left >= 0
-                  ? Math.floor(self.posToVal(self.cursor.left, "x"))
-                  : -1;
-              target.title =
-                at >= 0 && at < buckets
-                  ? `${clock(bucketStart(at), zone)}: ${count(answer.count[at])} spans, ${count(answer.errors[at])} errors. Drag to narrow the range.`
-                  : "";
+              const left = self.cursor.left ?? -1;
+              const at = left >= 0 ? Math.floor(self.posToVal(left, "x")) : -1;
+              setHover(at >= 0 && at < buckets ? at : null);
             },
           ],
         },
@@ -93,15 +89,23 @@ export function RateChart({
       target,
     );
     return () => plot.destroy();
-  }, [answer, width, theme, zone]);
+  }, [answer, width, theme]);
 
+  const errors = answer.errors.reduce((sum, failed) => sum + failed, 0);
+  const start = nano(answer.start_unix_nano) + BigInt(answer.bucket_ns) * BigInt(hover ?? 0);
   return (
-    <div
-      ref={place}
-      className="rate-chart"
-      role="img"
-      aria-label={`${count(answer.matched)} spans over time, ${count(answer.errors.reduce((sum, errors) => sum + errors, 0))} of them failed`}
-    />
+    <div className="rate-chart">
+      <div
+        ref={place}
+        role="img"
+        aria-label={`${counted(answer.matched, "span")} over time, ${count(errors)} of them failed`}
+      />
+      <p className="rate-unit muted" aria-hidden="true">
+        {hover === null || hover >= answer.count.length
+          ? `spans per ${duration(answer.bucket_ns)}`
+          : `${clock(start, zone)}: ${counted(answer.count[hover], "span")}, ${counted(answer.errors[hover], "error")} in ${duration(answer.bucket_ns)}`}
+      </p>
+    </div>
   );
 }
 

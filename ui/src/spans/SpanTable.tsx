@@ -75,6 +75,7 @@ interface RowsProps {
 
 function Rows({ rows, matched, order, onOrder, onEnd, failure }: RowsProps) {
   const scroller = useRef<HTMLDivElement>(null);
+  const table = useRef<HTMLDivElement>(null);
   const [active, setActive] = useState(0);
   const navigate = useNavigate();
   // oxlint-disable-next-line react/incompatible-library
@@ -92,6 +93,10 @@ function Rows({ rows, matched, order, onOrder, onEnd, failure }: RowsProps) {
 
   useEffect(() => rememberWalk(rows.map((span) => ({ traceId: span.trace_id, spanId: span.span_id }))), [rows]);
 
+  function open(span: FoundSpan): void {
+    void navigate({ to: "/trace/$traceId", params: { traceId: span.trace_id }, search: { span: span.span_id } });
+  }
+
   const longest = rows.reduce((most, span) => Math.max(most, span.duration_ns), 1);
   function move(step: number): void {
     const to = Math.min(rows.length - 1, Math.max(0, active + step));
@@ -99,24 +104,25 @@ function Rows({ rows, matched, order, onOrder, onEnd, failure }: RowsProps) {
     virtual.scrollToIndex(to);
     requestAnimationFrame(() => scroller.current?.querySelector<HTMLElement>(`[data-row="${to}"] a`)?.focus());
   }
-  useKeys("Spans", [
-    { press: "ArrowDown", does: "next span", run: () => move(document.activeElement?.closest("[data-row]") ? 1 : 0) },
-    { press: "ArrowUp", does: "previous span", run: () => move(-1) },
-    {
-      press: "Enter",
-      does: "open the span",
-      run: () =>
-        void navigate({
-          to: "/trace/$traceId",
-          params: { traceId: rows[active].trace_id },
-          search: { span: rows[active].span_id },
-        }),
-    },
-  ]);
+  useKeys(
+    "Table of spans",
+    [
+      {
+        press: "ArrowDown",
+        does: "next span",
+        run: () => move(table.current?.contains(document.activeElement) ? 1 : 0),
+      },
+      { press: "ArrowUp", does: "previous span", run: () => move(-1) },
+      { press: "Home", does: "first span", run: () => move(-rows.length) },
+      { press: "End", does: "last loaded span", run: () => move(rows.length) },
+      { press: "Enter", does: "open the span", run: () => open(rows[active]) },
+    ],
+    { within: table, alsoUnfocused: true },
+  );
 
   return (
     <div className="span-list">
-      <div className="span-table" role="table" aria-label="Selected spans" aria-rowcount={matched}>
+      <div ref={table} className="span-table" role="table" aria-label="Selected spans" aria-rowcount={matched}>
         <div className="span-row span-head" role="row">
           <Heading name="Start" by="start" order={order} onOrder={onOrder} />
           <Heading name="Duration" by="duration" order={order} onOrder={onOrder} />
