@@ -76,7 +76,8 @@ function summary(answer: Services): string {
 /** Either the store is empty, or only the range is. */
 function NothingInRange() {
   const clock = useClock();
-  const ever = useQuery(services({ start: 0n, end: clock.range.end }));
+  const end = clock.now > clock.range.end ? clock.now : clock.range.end;
+  const ever = useQuery(services({ start: 0n, end }));
   return (
     <Asked what="services" query={ever}>
       {(answer) =>
@@ -108,7 +109,7 @@ function OutsideOfRange({ count }: { count: number }) {
         </>
       }
     >
-      {counted(count, "service")} sent data at other times. Choose a longer range.
+      {counted(count, "service")} sent data at other times. Choose another range.
     </Empty>
   );
 }

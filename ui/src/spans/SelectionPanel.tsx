@@ -15,7 +15,7 @@ import { clock as clockText } from "../time/instant";
 import { rangeSearch } from "../time/range";
 import { useZone } from "../time/zone";
 import { OverRepresentedAttributes } from "./OverRepresentedAttributes";
-import { type Region, durationsText, restOf, selectionOf } from "./region";
+import { type Region, durationsText, isOutside, restOf, selectionOf } from "./region";
 
 export function SelectionPanel({ q, region, onClear }: { q: string; region: Region | null; onClear: () => void }) {
   const clock = useClock();
@@ -62,7 +62,8 @@ function Chosen({ region, onClear }: { region: Region | null; onClear: () => voi
   return (
     <span className="chosen">
       {durationsText(region)}
-      {isTimed && `, ${at(region.start ?? range.start)} to ${at(region.end ?? range.end)}`}{" "}
+      {isTimed && `, ${at(region.start ?? range.start)} to ${at(region.end ?? range.end)}`}
+      {isOutside(range, region) && <span className="error-text"> (outside of the range)</span>}{" "}
       <button type="button" className="button small" title="Clear the selection ( Esc )" onClick={onClear}>
         Clear
       </button>

@@ -77,6 +77,12 @@ function Rows({ rows, matched, order, onOrder, onEnd, failure }: RowsProps) {
   const scroller = useRef<HTMLDivElement>(null);
   const table = useRef<HTMLDivElement>(null);
   const [active, setActive] = useState(0);
+  // Another answer begins at its top.
+  const [first, setFirst] = useState(rows[0]);
+  if (first !== rows[0]) {
+    setFirst(rows[0]);
+    setActive(0);
+  }
   const navigate = useNavigate();
   // oxlint-disable-next-line react/incompatible-library
   const virtual = useVirtualizer({
@@ -85,6 +91,9 @@ function Rows({ rows, matched, order, onOrder, onEnd, failure }: RowsProps) {
     estimateSize: () => ROW_PX,
     overscan: 12,
   });
+  useEffect(() => {
+    scroller.current?.scrollTo({ top: 0 });
+  }, [first]);
   const items = virtual.getVirtualItems();
   const last = items.at(-1)?.index ?? 0;
   useEffect(() => {

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 
-import { type Region, durationsText, parseRegion, regionText, restOf, selectionOf } from "./region";
+import { type Region, durationsText, isOutside, parseRegion, regionText, restOf, selectionOf } from "./region";
 
 const RANGE = { start: 1_000n, end: 9_000n };
 
@@ -40,6 +40,9 @@ test("the spans of a region are asked for with its exact bounds", () => {
 test("a region outlives a narrower range, and one outside of it selects next to nothing", () => {
   expect(selectionOf("", RANGE, { start: 0n, end: 3_000n })).toMatchObject({ start: 1_000n, end: 3_000n });
   expect(selectionOf("", RANGE, { start: 10_000n, end: 11_000n })).toMatchObject({ start: 1_000n, end: 1_001n });
+  expect(isOutside(RANGE, { start: 9_000n })).toBe(true);
+  expect(isOutside(RANGE, { end: 1_000n })).toBe(true);
+  expect([isOutside(RANGE, { start: 8_999n }), isOutside(RANGE, { min_ns: 5 })]).toEqual([false, false]);
 });
 
 test("the rest has the other durations, or else the other time", () => {

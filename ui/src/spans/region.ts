@@ -49,6 +49,11 @@ export function selectionOf(q: string, range: TimeRange, region: Region | null):
   return { q: withConditions(q, durationConditions(region)), ...within, range: "start" };
 }
 
+/** Whether the range was changed so that it no longer holds any of the region. */
+export function isOutside(range: TimeRange, region: Region): boolean {
+  return (region.start ?? range.start) >= range.end || (region.end ?? range.end) <= range.start;
+}
+
 /** `duration >= 500000000ns`, exact to the nanosecond. */
 function durationConditions(region: Region | null): string[] {
   const conditions = [];
