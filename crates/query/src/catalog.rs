@@ -1,6 +1,6 @@
 //! What there is: services, profile types, labels.
 
-use spanflame_model::{ProfileType, Tenant, TimeRange};
+use spanflame_model::{ProfileType, Tenant, TimeRange, Timestamp};
 
 /// What to list.
 #[derive(Clone, Debug)]
@@ -9,6 +9,37 @@ pub struct CatalogRequest {
     pub tenants: Vec<Tenant>,
     /// What was there in this time.
     pub range: TimeRange,
+}
+
+/// Equal steps of a range of time, of which the last one may be shorter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Steps {
+    /// The range that is cut.
+    pub range: TimeRange,
+    /// How long a step is, in nanoseconds.
+    pub step_ns: u64,
+}
+
+impl Steps {
+    /// The most steps of a series.
+    pub const MAX: usize = 1000;
+
+    /// `range` in at most `count` steps of whole nanoseconds; `count` is at least 1.
+    pub fn new(range: TimeRange, count: usize) -> Steps {
+        let step_ns = range.duration_ns().div_ceil(count.max(1) as u64).max(1);
+        Steps { range, step_ns }
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.range.duration_ns().div_ceil(self.step_ns).max(1) as usize
+    }
+
+    /// The step of a time; what lies outside the range is in the first or last one.
+    pub fn of(&self, time: Timestamp) -> usize {
+        let step = (time.nanos_since(self.range.start()) / self.step_ns) as usize;
+        step.min(self.count() - 1)
+    }
 }
 
 /// A service and how it fares.
@@ -30,6 +61,20 @@ pub struct Service {
     pub linked_samples: u64,
     /// CPU time in nanoseconds.
     pub cpu_ns: i64,
+    /// Its requests over time, if steps were asked for.
+    pub series: Option<ServiceSeries>,
+}
+
+/// The requests of a service in equal steps of time, by when they began; one that began before the range is in the
+/// first step.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ServiceSeries {
+    /// Requests.
+    pub requests: Vec<u64>,
+    /// Those with status error.
+    pub errors: Vec<u64>,
+    /// 99 in 100 are at most this long; `None` without requests.
+    pub p99_ns: Vec<Option<u64>>,
 }
 
 impl Service {

@@ -3,6 +3,7 @@
 mod catalog;
 mod expired;
 mod fetch;
+mod histogram;
 mod operations;
 mod profile;
 mod search;

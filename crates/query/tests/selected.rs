@@ -1,8 +1,10 @@
 //! One profile of many spans, judged by loads whose truth is known.
 
-use spanflame_model::{SpanId, StackId, Tenant, TimeRange};
+use spanflame_model::{SpanId, SpanKind, StackId, Tenant, TimeRange};
 use spanflame_query::traceql::Query;
-use spanflame_query::{Engine, ErrorKind, RangeRule, Scope, SelectedProfile, SelectedRequest, SpanSelection, TypeSelector};
+use spanflame_query::{
+    Engine, ErrorKind, HistogramRequest, RangeRule, Scope, SelectedProfile, SelectedRequest, SpanSelection, TypeSelector,
+};
 use spanflame_store::{Store, StoreOptions};
 use spanflame_testkit::{Cost, LinkStyle, Plan, SpanTruth, Workload};
 
@@ -165,6 +167,52 @@ async fn a_range_can_mean_the_spans_that_began_in_it() {
         let expected = load.spans.values().filter(|truth| selects(middle, truth)).count();
         assert!(expected < load.spans.len());
         assert_eq!(answer.spans.spans, expected as u64, "{rule:?}");
+    }
+    store.close().await.expect("is closed");
+}
+
+#[tokio::test]
+async fn a_region_of_the_heatmap_written_as_a_query_selects_the_spans_it_counts() {
+    let load = Plan::exact(57).run();
+    let dir = tempfile::tempdir().expect("a directory");
+    let options = StoreOptions {
+        data: dir.path().display().to_string(),
+        ..StoreOptions::default()
+    };
+    let store = Store::open(options).await.expect("opens an empty directory");
+    for batch in &load.batches {
+        store.append(&Tenant::anonymous(), batch.clone()).await.expect("is appended");
+    }
+    let engine = Engine::new(store.snapshot());
+    let heatmap = HistogramRequest {
+        tenants: vec![Tenant::anonymous()],
+        spans: SpanSelection {
+            query: Query::parse("{ kind = server }").expect("parses"),
+            range: load.range,
+            rule: RangeRule::Start,
+        },
+        buckets: 12,
+        rows: 9,
+    };
+    let histogram = engine.histogram(&heatmap).await.expect("is answered");
+    let servers = load.spans.values().filter(|truth| truth.span.kind == SpanKind::Server).count();
+    assert_eq!(histogram.matched, servers as u64);
+    assert_eq!(histogram.cells.iter().map(|cell| cell.count).sum::<u64>(), histogram.matched);
+    assert!(histogram.cells.len() > 5, "{histogram:?}");
+    for cell in &histogram.cells {
+        let bound = |row: u32| histogram.bounds_ns[row as usize];
+        let query = format!(
+            "{{ kind = server && duration >= {}ns && duration < {}ns }}",
+            bound(cell.row),
+            bound(cell.row + 1)
+        );
+        let step = histogram.steps.step_ns;
+        let mut asked = request(&query, Scope::Span);
+        let begin = histogram.steps.range.start().saturating_add(u64::from(cell.bucket) * step);
+        asked.spans.range = TimeRange::lasting(begin, step);
+        asked.spans.rule = RangeRule::Start;
+        let answer = engine.selected_profile(&asked).await.expect("is answered");
+        assert_eq!(answer.spans.spans, cell.count, "{query}");
     }
     store.close().await.expect("is closed");
 }

@@ -4,6 +4,7 @@
 //! wire structs. Ids are hex, 64-bit times strings of nanoseconds, and what is not known is absent.
 
 mod catalog;
+mod histogram;
 mod params;
 mod profile;
 mod spans;
@@ -31,13 +32,14 @@ use crate::text;
 const OPENAPI: &str = include_str!("../../../docs/openapi.json");
 
 /// Every path with what serves it.
-fn table() -> [(&'static str, MethodRouter<Arc<App>>); 12] {
+fn table() -> [(&'static str, MethodRouter<Arc<App>>); 13] {
     [
         ("/api/v1/traces/{trace_id}", get(trace::trace)),
         ("/api/v1/traces/{trace_id}/profile", get(profile::of_trace)),
         ("/api/v1/traces/{trace_id}/spans/{span_id}/profile", get(profile::of_span)),
         ("/api/v1/spans", get(spans::search)),
         ("/api/v1/spans/profile", get(profile::of_selection)),
+        ("/api/v1/spans/histogram", get(histogram::histogram)),
         ("/api/v1/profile", get(profile::of_services)),
         ("/api/v1/services", get(catalog::services)),
         ("/api/v1/profile-types", get(catalog::profile_types)),

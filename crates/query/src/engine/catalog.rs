@@ -10,7 +10,7 @@ use spanflame_store::{SampleScan, SpanFields, SpanScan, StoredSample};
 use super::Engine;
 use super::fetch::check_tenants;
 use crate::Error;
-use crate::catalog::{CatalogRequest, Service, TypeInfo};
+use crate::catalog::{CatalogRequest, Service, ServiceSeries, Steps, TypeInfo};
 use crate::expired::{Expired, Rest, Wanted};
 use crate::measure::{FRACTION_BITS, Measure, TypeSelector};
 use crate::selector::{SERVICE, SERVICE_ALIAS, label, label_text};
@@ -22,6 +22,15 @@ const LIST_MAX: usize = 100_000;
 impl Engine {
     /// Services that sent spans or profiles, by name.
     pub async fn services(&self, request: &CatalogRequest) -> Result<Vec<Service>, Error> {
+        self.services_in(request, None).await
+    }
+
+    /// The same with the requests of each service over time.
+    pub async fn services_over_time(&self, request: &CatalogRequest, steps: Steps) -> Result<Vec<Service>, Error> {
+        self.services_in(request, Some(steps)).await
+    }
+
+    async fn services_in(&self, request: &CatalogRequest, steps: Option<Steps>) -> Result<Vec<Service>, Error> {
         let mut counts: BTreeMap<String, Counts> = BTreeMap::new();
         let scan = SpanScan {
             tenants: request.tenants.clone(),
@@ -32,7 +41,7 @@ impl Engine {
         };
         check_tenants(&request.tenants)?;
         self.visit_spans(&scan, |stored| {
-            Counts::of(&mut counts, stored.span.resource.service()).add_span(&stored.span);
+            Counts::of(&mut counts, stored.span.resource.service()).add_span(&stored.span, steps);
             ControlFlow::Continue(())
         })
         .await?;
@@ -50,7 +59,7 @@ impl Engine {
         for rest in expired.iter().flat_map(Expired::rests) {
             Counts::of(&mut counts, rest.info.resource.service()).add_rest(&rest);
         }
-        Ok(counts.into_iter().map(|(name, counts)| counts.finish(name)).collect())
+        Ok(counts.into_iter().map(|(name, counts)| counts.finish(name, steps)).collect())
     }
 
     /// Profile types by name, CPU by its rule among them.
@@ -170,6 +179,8 @@ impl Engine {
 struct Counts {
     service: Service,
     durations: Durations,
+    /// By step: requests, errors, durations.
+    steps: BTreeMap<usize, (u64, u64, Durations)>,
     /// In units of 2^-32.
     cpu: i128,
 }
@@ -179,17 +190,25 @@ impl Counts {
         counts.entry(service.to_owned()).or_insert_with(|| Counts {
             service: Service::default(),
             durations: Durations::new(),
+            steps: BTreeMap::new(),
             cpu: 0,
         })
     }
 
-    fn add_span(&mut self, span: &Span) {
+    fn add_span(&mut self, span: &Span, steps: Option<Steps>) {
         self.service.spans += 1;
         let enters = matches!(span.kind, SpanKind::Server | SpanKind::Consumer) || span.parent_span_id.is_none();
         if enters || span.parent_is_remote() == Some(true) {
+            let is_error = u64::from(span.status == StatusCode::Error);
             self.service.requests += 1;
-            self.service.errors += u64::from(span.status == StatusCode::Error);
+            self.service.errors += is_error;
             self.durations.add(span.duration_ns);
+            if let Some(steps) = steps {
+                let (requests, errors, durations) = self.steps.entry(steps.of(span.start)).or_default();
+                *requests += 1;
+                *errors += is_error;
+                durations.add(span.duration_ns);
+            }
         }
     }
 
@@ -209,9 +228,19 @@ impl Counts {
         self.service.samples += rest.samples;
     }
 
-    fn finish(self, name: String) -> Service {
+    fn finish(mut self, name: String, steps: Option<Steps>) -> Service {
+        let mut series = steps.map(|_| ServiceSeries::default());
+        for step in 0..steps.map_or(0, |steps| steps.count()) {
+            let (requests, errors, durations) = self.steps.remove(&step).unwrap_or_default();
+            if let Some(series) = &mut series {
+                series.requests.push(requests);
+                series.errors.push(errors);
+                series.p99_ns.push(durations.quantiles().map(|quantiles| quantiles.p99_ns));
+            }
+        }
         Service {
             name,
+            series,
             duration: self.durations.quantiles(),
             cpu_ns: (self.cpu >> FRACTION_BITS).clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64,
             ..self.service

@@ -7,7 +7,7 @@ use axum::response::Response;
 use http::HeaderMap;
 use serde::Serialize;
 use spanflame_model::TimeRange;
-use spanflame_query::{CatalogRequest, Engine, Quantiles, Service, TypeInfo};
+use spanflame_query::{CatalogRequest, Engine, Quantiles, Service, Steps, TypeInfo};
 
 use super::params::Params;
 use super::question::ask;
@@ -27,15 +27,24 @@ fn request(query: Option<&str>, headers: &HeaderMap) -> Result<CatalogRequest, F
 
 /// `GET /api/v1/services`, by name.
 pub(super) async fn services(State(app): State<Arc<App>>, RawQuery(query): RawQuery, headers: HeaderMap) -> Result<Response, Failure> {
-    let request = request(query.as_deref(), &headers)?;
+    let params = Params::parse(query.as_deref(), &["start", "end", "buckets"])?;
+    let request = CatalogRequest {
+        tenants: read_tenants(&headers)?,
+        range: params.range(now())?,
+    };
     let range = request.range;
-    let asked = async move |engine: Engine| engine.services(&request).await;
+    let steps = params.count("buckets", Steps::MAX)?.map(|count| Steps::new(range, count));
+    let asked = async move |engine: Engine| match steps {
+        Some(steps) => engine.services_over_time(&request, steps).await,
+        None => engine.services(&request).await,
+    };
     ask(&app, "services", asked, move |services: &Vec<Service>, watch| {
         let services = services.iter().map(|service| WireService::new(service, range)).collect();
         Ok(watch.json(WireServices {
             services,
             start_unix_nano: time(range.start()),
             end_unix_nano: time(range.end()),
+            bucket_ns: steps.map(|steps| steps.step_ns),
         }))
     })
     .await
@@ -83,6 +92,8 @@ struct WireServices<'a> {
     services: Vec<WireService<'a>>,
     start_unix_nano: String,
     end_unix_nano: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bucket_ns: Option<u64>,
 }
 
 #[derive(Serialize)]
@@ -99,6 +110,15 @@ struct WireService<'a> {
     cpu_ns: i64,
     #[serde(skip_serializing_if = "Option::is_none")]
     cpu_ns_per_request: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    series: Option<WireServiceSeries<'a>>,
+}
+
+#[derive(Serialize)]
+struct WireServiceSeries<'a> {
+    requests: &'a [u64],
+    errors: &'a [u64],
+    p99_ns: &'a [Option<u64>],
 }
 
 #[derive(Serialize)]
@@ -123,6 +143,11 @@ impl<'a> WireService<'a> {
             linked_samples: service.linked_samples,
             cpu_ns: service.cpu_ns,
             cpu_ns_per_request: service.cpu_ns_per_request(),
+            series: service.series.as_ref().map(|series| WireServiceSeries {
+                requests: &series.requests,
+                errors: &series.errors,
+                p99_ns: &series.p99_ns,
+            }),
         }
     }
 }

@@ -98,6 +98,9 @@ async fn real_answers_have_the_documented_fields() {
         let path = format!("/api/v1/spans/profile?{range}&scope={scope}&range=start");
         check_answer(&server, "/api/v1/spans/profile", &path).await;
     }
+    let path = format!("/api/v1/spans/histogram?{range}&buckets=5&rows=7");
+    check_answer(&server, "/api/v1/spans/histogram", &path).await;
+    check_answer(&server, "/api/v1/services", &format!("/api/v1/services?{range}&buckets=3")).await;
     for name in ["profile", "services", "profile-types", "labels"] {
         let path = format!("/api/v1/{name}");
         check_answer(&server, &path, &format!("{path}?{range}")).await;
