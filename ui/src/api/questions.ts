@@ -55,7 +55,7 @@ export const services = (range: TimeRange, buckets?: number) =>
 
 /** All pages together are every match, exactly once. */
 export const spanPages = (selection: Selection, how: { order: "duration" | "start"; limit: number }) => {
-  const asked = asText({ q: selection.q, start: selection.start, end: selection.end, ...how });
+  const asked = asText({ ...selection, ...how });
   return infiniteQueryOptions({
     queryKey: ["/spans", asked],
     queryFn: ({ signal, pageParam }) => ask<answers.Spans>("/spans", { ...asked, page: pageParam }, signal),

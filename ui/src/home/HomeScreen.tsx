@@ -12,6 +12,7 @@ import { useClock } from "../time/clock";
 import { RANGE_PRESETS, relativeName } from "../time/range";
 import { FirstData } from "./FirstData";
 import { ServiceTable } from "./ServiceTable";
+import { orderOf, orderText } from "./search";
 import "./home.css";
 
 /** So many services fit on a screen and need no filter. */
@@ -33,7 +34,7 @@ export function HomeScreen() {
 }
 
 function Answered({ answer }: { answer: Services }) {
-  const { order = "name", filter = "" } = useSearch({ from: "/" });
+  const { order, filter = "" } = useSearch({ from: "/" });
   const navigate = useNavigate({ from: "/" });
   return (
     <>
@@ -56,9 +57,9 @@ function Answered({ answer }: { answer: Services }) {
       </header>
       <ServiceTable
         services={filter === "" ? answer.services : named(answer.services, filter)}
-        order={order}
-        onOrder={(key) =>
-          void navigate({ search: (before) => ({ ...before, order: key === "name" ? undefined : key }), replace: true })
+        order={orderOf(order)}
+        onOrder={(next) =>
+          void navigate({ search: (before) => ({ ...before, order: orderText(next) }), replace: true })
         }
       />
     </>

@@ -5,7 +5,7 @@ import type { ReactNode } from "react";
 
 import type { Service } from "../api/answers";
 import { Sparkline } from "../parts/Sparkline";
-import { type Column, Table } from "../parts/Table";
+import { type Column, type Order, Table } from "../parts/Table";
 import { count, counted, duration, rate } from "../text/quantity";
 import { percent } from "../text/share";
 import { markColour } from "../theme/palette";
@@ -13,9 +13,7 @@ import { useTheme } from "../theme/theme";
 import { useClock } from "../time/clock";
 import { rangeSearch } from "../time/range";
 import { quoted, serviceQuery } from "../traceql/text";
-import type { HomeSearch } from "./search";
-
-type Order = NonNullable<HomeSearch["order"]>;
+import type { HomeColumn } from "./search";
 
 export function ServiceTable({
   services,
@@ -23,8 +21,8 @@ export function ServiceTable({
   onOrder,
 }: {
   services: readonly Service[];
-  order: Order;
-  onOrder: (order: Order) => void;
+  order: Order<HomeColumn>;
+  onOrder: (order: Order<HomeColumn>) => void;
 }) {
   return (
     <Table
@@ -38,7 +36,7 @@ export function ServiceTable({
   );
 }
 
-const COLUMNS: readonly Column<Service, Order>[] = [
+const COLUMNS: readonly Column<Service, HomeColumn>[] = [
   { key: "name", heading: "Service", sortBy: (service) => service.name, cell: (service) => <Name service={service} /> },
   {
     key: "requests",

@@ -2,6 +2,8 @@
 
 import type { ReactNode } from "react";
 
+import { type Value, sortedBy } from "./sort";
+
 export interface Column<Row, Key extends string> {
   /** Names the order by this column; absent: cannot be sorted by. */
   key?: Key;
@@ -9,9 +11,14 @@ export interface Column<Row, Key extends string> {
   /** Longer than the heading: unit and meaning. */
   title?: string;
   isNumber?: boolean;
-  /** Numbers sort the largest first, text from A; unknown ones come last. */
-  sortBy?: (row: Row) => number | string | undefined;
+  sortBy?: (row: Row) => Value;
   cell: (row: Row) => ReactNode;
+}
+
+/** By which column, and whether the other way round than one first wants: the smallest number first, text from Z. */
+export interface Order<Key extends string> {
+  by: Key;
+  isReversed: boolean;
 }
 
 export function Table<Row, Key extends string>({
@@ -26,37 +33,21 @@ export function Table<Row, Key extends string>({
   columns: readonly Column<Row, Key>[];
   rows: readonly Row[];
   rowKey: (row: Row) => string;
-  order: Key;
-  onOrder: (key: Key) => void;
+  order: Order<Key>;
+  onOrder: (order: Order<Key>) => void;
 }) {
-  const by = columns.find((column) => column.key === order)?.sortBy;
-  const sorted = by ? rows.toSorted((a, b) => inOrder(by(a), by(b))) : rows;
+  const by = columns.find((column) => column.key === order.by)?.sortBy;
   return (
     <table className="table" aria-label={label}>
       <thead>
         <tr>
           {columns.map((column) => (
-            <th
-              key={column.heading}
-              scope="col"
-              className={column.isNumber ? "number" : undefined}
-              title={column.title}
-              aria-sort={column.key === order ? (column.isNumber ? "descending" : "ascending") : undefined}
-            >
-              {column.key ? (
-                <button type="button" className="sort" onClick={() => column.key && onOrder(column.key)}>
-                  {column.heading}
-                  <span aria-hidden="true">{column.key === order ? (column.isNumber ? " ↓" : " ↑") : ""}</span>
-                </button>
-              ) : (
-                column.heading
-              )}
-            </th>
+            <Heading key={column.heading} column={column} order={order} onOrder={onOrder} />
           ))}
         </tr>
       </thead>
       <tbody>
-        {sorted.map((row) => (
+        {(by ? sortedBy(rows, by, order.isReversed) : rows).map((row) => (
           <tr key={rowKey(row)}>
             {columns.map((column) => (
               <td key={column.heading} className={column.isNumber ? "number" : undefined}>
@@ -70,7 +61,37 @@ export function Table<Row, Key extends string>({
   );
 }
 
-function inOrder(a: number | string | undefined, b: number | string | undefined): number {
-  if (a === undefined || b === undefined) return Number(a === undefined) - Number(b === undefined);
-  return typeof a === "string" || typeof b === "string" ? String(a).localeCompare(String(b)) : b - a;
+function Heading<Row, Key extends string>({
+  column,
+  order,
+  onOrder,
+}: {
+  column: Column<Row, Key>;
+  order: Order<Key>;
+  onOrder: (order: Order<Key>) => void;
+}) {
+  const { key } = column;
+  const isChosen = key !== undefined && key === order.by;
+  const isDescending = column.isNumber !== order.isReversed;
+  return (
+    <th
+      scope="col"
+      className={column.isNumber ? "number" : undefined}
+      title={column.title}
+      aria-sort={isChosen ? (isDescending ? "descending" : "ascending") : undefined}
+    >
+      {key === undefined ? (
+        column.heading
+      ) : (
+        <button
+          type="button"
+          className="sort"
+          onClick={() => onOrder({ by: key, isReversed: isChosen && !order.isReversed })}
+        >
+          {column.heading}
+          <span aria-hidden="true">{isChosen ? (isDescending ? " ↓" : " ↑") : ""}</span>
+        </button>
+      )}
+    </th>
+  );
 }
