@@ -21,6 +21,11 @@ impl Budget {
         }
     }
 
+    /// Bytes that are left.
+    pub(crate) fn left(&self) -> usize {
+        self.left.get()
+    }
+
     /// Charges `bytes`; fails, charging nothing, if there are not as many left.
     #[inline]
     pub(crate) fn take(&self, bytes: usize) -> Result<(), Reason> {

@@ -20,6 +20,15 @@ const FORMAT: &str = "file of collapsed stacks";
 
 /// Reads collapsed stacks, compressed or not. Lines without a value at their end are counted as rejects.
 pub fn decode(bytes: &[u8], upload: &Upload, limits: &Limits) -> Result<Decoded, Error> {
+    decode_by(bytes, upload, limits, read_line)
+}
+
+/// Reads stacks without values, one line each time a stack was seen, compressed or not.
+pub fn decode_lines(bytes: &[u8], upload: &Upload, limits: &Limits) -> Result<Decoded, Error> {
+    decode_by(bytes, upload, limits, |line| Some((line, 1)))
+}
+
+fn decode_by(bytes: &[u8], upload: &Upload, limits: &Limits, read_line: fn(&str) -> Option<(&str, i64)>) -> Result<Decoded, Error> {
     let bytes = decompress(Encoding::detect(bytes), bytes, limits.decoded_bytes_max)?;
     let text = std::str::from_utf8(&bytes).map_err(|e| Error::malformed(FORMAT, e))?;
     let mut decoded = Decoded::default();
@@ -151,6 +160,13 @@ mod tests {
         assert!(check("a;b;c 3\na;b 1\n", "a;b;c 3\na;b 1\n").is_empty());
         assert!(check("a;b 1\r\n\r\na 2\r\n", "a;b 1\na 2\n").is_empty());
         assert!(check("std::vec<int, 3>;operator new 7", "std::vec<int, 3>;operator new 7\n").is_empty());
+    }
+
+    #[test]
+    fn lines_without_values_count_one_each() {
+        let decoded = decode_lines(b"a;b\na;c 7\na;b\n", &Upload::default(), &Limits::default()).expect("valid");
+        let export = Export::of_profile(&decoded.batch.profiles[0], &decoded.batch.stacks);
+        assert_eq!(encode(&export), "a;b 2\na;c 7 1\n");
     }
 
     #[test]

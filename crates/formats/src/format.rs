@@ -5,6 +5,7 @@ use std::fmt;
 use prost::Message;
 
 use crate::compression::{Encoding, decompress};
+use crate::pyroscope::trie;
 use crate::wire::{Reader, Wire};
 use crate::{Decoded, Error, Export, Limits, Upload, collapsed, otlp, perf_script, pprof, speedscope};
 
@@ -15,6 +16,12 @@ pub enum Format {
     Pprof,
     /// Collapsed stacks.
     Collapsed,
+    /// Stacks without values, one line each time a stack was seen.
+    Lines,
+    /// A binary trie of stacks from an older agent of Pyroscope.
+    Trie,
+    /// A binary tree of stacks from an older agent of Pyroscope.
+    Tree,
     /// The text of `perf script`.
     PerfScript,
     /// speedscope's JSON.
@@ -34,9 +41,12 @@ const DETECT_BYTES_MAX: usize = 1 << 20;
 
 impl Format {
     /// Every format.
-    pub const ALL: [Format; 8] = [
+    pub const ALL: [Format; 11] = [
         Format::Pprof,
         Format::Collapsed,
+        Format::Lines,
+        Format::Trie,
+        Format::Tree,
         Format::PerfScript,
         Format::Speedscope,
         Format::OtlpProfiles,
@@ -45,11 +55,25 @@ impl Format {
         Format::OtlpTracesJson,
     ];
 
+    /// Whether it holds profiles, and not traces.
+    pub fn is_profile(self) -> bool {
+        !matches!(self, Format::OtlpTraces | Format::OtlpTracesJson)
+    }
+
+    /// The names of the formats that hold profiles, for texts.
+    pub fn profile_names() -> String {
+        let names = Format::ALL.into_iter().filter(|format| format.is_profile()).map(Format::as_str);
+        names.collect::<Vec<_>>().join(", ")
+    }
+
     /// The name used in the API and on the command line.
     pub fn as_str(self) -> &'static str {
         match self {
             Format::Pprof => "pprof",
             Format::Collapsed => "collapsed",
+            Format::Lines => "lines",
+            Format::Trie => "trie",
+            Format::Tree => "tree",
             Format::PerfScript => "perf-script",
             Format::Speedscope => "speedscope",
             Format::OtlpProfiles => "otlp-profiles",
@@ -90,6 +114,9 @@ impl Format {
         match self {
             Format::Pprof => pprof::decode(bytes, upload, limits),
             Format::Collapsed => collapsed::decode(bytes, upload, limits),
+            Format::Lines => collapsed::decode_lines(bytes, upload, limits),
+            Format::Trie => trie::decode_trie(bytes, upload, limits),
+            Format::Tree => trie::decode_tree(bytes, upload, limits),
             Format::PerfScript => perf_script::decode(bytes, upload, limits),
             Format::Speedscope => speedscope::decode(bytes, upload, limits),
             Format::OtlpProfiles => otlp::profiles::decode_protobuf(&plain()?, limits),
@@ -106,7 +133,8 @@ impl Format {
             Format::Collapsed => Some(collapsed::encode(export).into_bytes()),
             Format::Speedscope => Some(speedscope::encode(export).into_bytes()),
             Format::OtlpProfiles => Some(otlp::profiles::encode(&export.to_batch()).encode_to_vec()),
-            Format::PerfScript | Format::OtlpProfilesJson | Format::OtlpTraces | Format::OtlpTracesJson => None,
+            Format::Lines | Format::Trie | Format::Tree | Format::PerfScript => None,
+            Format::OtlpProfilesJson | Format::OtlpTraces | Format::OtlpTracesJson => None,
         }
     }
 }
@@ -119,7 +147,7 @@ impl fmt::Display for Format {
 
 fn by_alias(name: &str) -> Option<Format> {
     Some(match name {
-        "folded" | "groups" | "lines" | "txt" => Format::Collapsed,
+        "folded" | "groups" | "txt" => Format::Collapsed,
         "perf" => Format::PerfScript,
         "otlp" | "otlp-profile" => Format::OtlpProfiles,
         "otlp-json" => Format::OtlpProfilesJson,
@@ -132,7 +160,7 @@ fn by_alias(name: &str) -> Option<Format> {
 fn unknown(name: &str) -> Error {
     Error::UnknownFormat {
         file_name: name.chars().take(200).collect(),
-        known: Format::ALL.map(Format::as_str).join(", "),
+        known: Format::profile_names(),
     }
 }
 

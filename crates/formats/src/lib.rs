@@ -21,6 +21,7 @@ pub mod links;
 pub mod otlp;
 pub mod perf_script;
 pub mod pprof;
+pub mod pyroscope;
 mod rejects;
 pub mod speedscope;
 mod stacks;

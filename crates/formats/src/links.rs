@@ -59,6 +59,11 @@ impl IdKey {
     }
 }
 
+/// Whether a label of this key names a span, a local root or a trace.
+pub fn is_id(key: &str) -> bool {
+    IdKey::of(key).is_some()
+}
+
 /// The value of an id label, as sent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum RawId<'a> {

@@ -99,6 +99,14 @@ reasons! {
     TooManyEvents = "too_many_events",
     /// A profile in the message layout of OTLP 1.8 or 1.9; it was read as such and kept whole.
     OldLayout = "old_layout",
+    /// More profiles in a request than the limit.
+    TooManyProfiles = "too_many_profiles",
+    /// One of several files of a request that is larger than the limit, alone or with those before it.
+    TooLarge = "too_large",
+    /// A format that is known and not read.
+    UnsupportedFormat = "unsupported_format",
+    /// A profile of which no sample could be kept.
+    NoSampleKept = "no_sample_kept",
     /// Two names for one thing, of which one was used.
     Ambiguous = "ambiguous",
 }

@@ -9,6 +9,7 @@ use crate::Config;
 use crate::failure::{Failure, FailureKind};
 use crate::ingest::Ingest;
 use crate::metrics::Metrics;
+use crate::rejections::RejectionLog;
 use crate::telemetry::Telemetry;
 
 /// Questions wait for files as well as for cores.
@@ -20,6 +21,7 @@ pub(crate) struct App {
     pub(crate) config: Config,
     pub(crate) ingest: Arc<Ingest>,
     pub(crate) metrics: Arc<Metrics>,
+    pub(crate) rejections: RejectionLog,
     pub(crate) telemetry: Telemetry,
     /// One permit for each question that may run at a time.
     pub(crate) questions: Arc<Semaphore>,
@@ -35,6 +37,7 @@ impl App {
             ingest: Arc::new(Ingest::new(&config, metrics.clone())),
             config,
             metrics,
+            rejections: RejectionLog::default(),
             telemetry: Telemetry::default(),
             questions: Arc::new(Semaphore::new(QUESTIONS_PER_CORE * cores)),
             store: OnceLock::new(),

@@ -15,6 +15,7 @@
 //! | `shown` | spans as other products' viewers need them |
 //! | `text` | values of the model as JSON |
 //! | `notation` | times and durations as Go programs write them |
+//! | `rejections` | what clients and the log are told of parts that were refused |
 //! | `failure` | error kind -> HTTP status and gRPC code |
 //! | `metrics` | what `/metrics` says |
 //! | `telemetry` | the server's own traces and profiles |
@@ -22,6 +23,7 @@
 //! | `native` | dialect: the JSON API of `docs/api.md` |
 //! | `tempo` | dialect: Grafana Tempo's queries, `docs/tempo.md` |
 //! | `jaeger` | dialect: Jaeger's queries, `docs/jaeger.md` |
+//! | `pyroscope` | dialect: Grafana Pyroscope, `docs/pyroscope.md` |
 //!
 //! No authentication yet: whoever reaches a port reads and writes everything, so it binds loopback unless told
 //! otherwise, and then warns.
@@ -41,7 +43,9 @@ mod metrics;
 mod native;
 mod notation;
 mod otlp;
+mod pyroscope;
 mod question;
+mod rejections;
 mod routes;
 mod server;
 mod shown;

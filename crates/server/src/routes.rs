@@ -18,7 +18,7 @@ use tower_http::cors::{AllowOrigin, Any, CorsLayer};
 use crate::app::App;
 use crate::failure::FailureKind;
 use crate::metrics::Signal;
-use crate::{grpc, jaeger, metrics, native, otlp, telemetry, tempo};
+use crate::{grpc, jaeger, metrics, native, otlp, pyroscope, telemetry, tempo};
 
 /// Everything: the API, OTLP and the other dialects over HTTP and gRPC, probes and metrics.
 pub(crate) fn http(app: &Arc<App>) -> Router {
@@ -27,6 +27,7 @@ pub(crate) fn http(app: &Arc<App>) -> Router {
         .nest("/tempo", tempo::routes())
         .nest("/jaeger", jaeger::routes())
         .layer(cors(&app.config.cors_origins))
+        .merge(pyroscope::routes())
         .merge(otlp::grpc_routes())
         .merge(tempo::grpc_routes());
     finish(router, app)
@@ -97,6 +98,11 @@ pub fn dialects() -> Vec<Dialect> {
             name: "jaeger",
             prefix: "/jaeger",
             endpoints: jaeger::endpoints(),
+        },
+        Dialect {
+            name: "pyroscope",
+            prefix: "",
+            endpoints: pyroscope::endpoints(),
         },
     ]
 }

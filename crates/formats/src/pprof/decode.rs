@@ -20,7 +20,15 @@ const FORMAT: &str = "pprof";
 ///
 /// Time and duration of `upload` win over the profile's own.
 pub fn decode(bytes: &[u8], upload: &Upload, limits: &Limits) -> Result<Decoded, Error> {
+    decode_within(bytes, upload, &mut { *limits })
+}
+
+/// Reads one of several pprofs of a request. What it decompresses and unfolds into is taken off `left`, so that a
+/// request of many may cost no more than a request of one.
+pub(crate) fn decode_within(bytes: &[u8], upload: &Upload, left: &mut Limits) -> Result<Decoded, Error> {
+    let limits = &{ *left };
     let bytes = decompress(Encoding::detect(bytes), bytes, limits.decoded_bytes_max)?;
+    left.decoded_bytes_max -= bytes.len();
     if is_legacy(&bytes) {
         return Err(Error::Unsupported {
             found: "the legacy gperftools format".to_owned(),
@@ -29,7 +37,9 @@ pub fn decode(bytes: &[u8], upload: &Upload, limits: &Limits) -> Result<Decoded,
     }
     let (head, samples) = split_samples(&bytes, limits)?;
     let profile = wire::Profile::decode(&head[..]).map_err(|e| Error::malformed(FORMAT, e))?;
-    Importer::new(profile, limits).run(&samples, upload)
+    let (decoded, expanded_bytes_left) = Importer::new(profile, limits).run(&samples, upload)?;
+    left.expanded_bytes_max = expanded_bytes_left;
+    Ok(decoded)
 }
 
 /// The samples of a profile, still as messages.
@@ -179,7 +189,8 @@ impl<'a> Importer<'a> {
         }
     }
 
-    fn run(mut self, sent: &RawSamples<'_>, upload: &Upload) -> Result<Decoded, Error> {
+    /// What was read, and how many bytes the request may still unfold into.
+    fn run(mut self, sent: &RawSamples<'_>, upload: &Upload) -> Result<(Decoded, usize), Error> {
         let info = self.info(upload)?;
         let mut samples = Vec::with_capacity(sent.kept.len());
         self.rejects
@@ -199,7 +210,7 @@ impl<'a> Importer<'a> {
         }
         decoded.batch.stacks = self.builder.set;
         decoded.rejects = self.rejects;
-        Ok(decoded)
+        Ok((decoded, self.builder.budget.left()))
     }
 
     fn info(&mut self, upload: &Upload) -> Result<ProfileInfo, Error> {

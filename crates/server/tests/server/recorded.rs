@@ -77,23 +77,14 @@ impl Recording {
                     reply.header("grpc-message")
                 );
             } else {
-                let reply = server.post(server.otlp_http(), &path, &headers, self.read(&file)).await;
+                let at = if path.starts_with("/v1") {
+                    server.otlp_http()
+                } else {
+                    server.http()
+                };
+                let reply = server.post(at, &path, &headers, self.read(&file)).await;
                 assert_eq!(reply.status, 200, "{file}: {}", reply.text());
             }
-        }
-    }
-
-    /// Uploads pprof files that were cut out of recorded requests.
-    async fn upload(&self, server: &TestServer, service: &str, begin: &str) {
-        for file in self.files(begin, ".pprof.gz") {
-            let path = format!("/api/v1/ingest?service={service}");
-            let reply = server.post(server.http(), &path, &[], self.read(&file)).await;
-            assert_eq!(
-                (reply.status, &reply.json()["accepted"]),
-                (200, &Value::from(1)),
-                "{file}: {}",
-                reply.text()
-            );
         }
     }
 }
@@ -144,7 +135,7 @@ async fn go_labels_of_the_local_root_find_the_slow_requests() {
     let (_directory, server) = start().await;
     let recording = Recording::of("go-rootspan");
     recording.replay(&server, "traces").await;
-    recording.upload(&server, "zoo-go", "cpu-").await;
+    recording.replay(&server, "cpu").await;
     check_local_root(&server, &recording, (929, 186)).await;
     server.stop().await;
 }
@@ -154,7 +145,7 @@ async fn rust_labels_set_by_hand_find_the_slow_requests() {
     let (_directory, server) = start().await;
     let recording = Recording::of("rust-pyroscope");
     recording.replay(&server, "traces").await;
-    recording.upload(&server, "zoo-rust", "push-").await;
+    recording.replay(&server, "push").await;
     check_local_root(&server, &recording, (788, 157)).await;
     server.stop().await;
 }
@@ -190,7 +181,7 @@ async fn python_without_labels_is_found_by_time_and_place_only() {
     let (_directory, server) = start().await;
     let recording = Recording::of("python-stackprofiler");
     recording.replay(&server, "traces").await;
-    recording.upload(&server, "zoo-python", "push-").await;
+    recording.replay(&server, "push").await;
     let truth = recording.truth();
     let request = truth.iter().find(|truth| truth.slow).expect("a slow request");
     let own = span_profile(&server, request, &request.root, "scope=span").await.json();
@@ -200,6 +191,146 @@ async fn python_without_labels_is_found_by_time_and_place_only() {
     assert!(around["samples"].as_u64().expect("a count") > 0, "{around}");
     assert_eq!(around["evidence"]["window_match"], "service");
     assert!(around["frames"].to_string().contains(HOT));
+    server.stop().await;
+}
+
+/// Every profile type that is stored.
+async fn profile_types(server: &TestServer) -> Vec<String> {
+    let types = server.get("/api/v1/profile-types?start=0&end=9000000000000000000").await.json();
+    let types = types["profile_types"].as_array().unwrap_or_else(|| panic!("{types}"));
+    types.iter().filter_map(|one| Some(one["type"].as_str()?.to_owned())).collect()
+}
+
+/// How many requests have the function of their kind in their trace's profile; none has the other's.
+async fn check_kinds(server: &TestServer, recording: &Recording) -> (usize, usize) {
+    let mut found = (0, 0);
+    for request in recording.truth() {
+        let path = format!("/api/v1/traces/{}/profile?format=collapsed", request.trace_id);
+        let reply = server.get(&path).await;
+        // A request of which neither a span nor a sample was recorded.
+        if reply.status == 404 {
+            continue;
+        }
+        let stacks = reply.text();
+        let (own, other) = if request.slow { (HOT, ORDINARY) } else { (ORDINARY, HOT) };
+        assert!(!stacks.contains(other), "{}: {stacks}", request.trace_id);
+        if stacks.contains(own) {
+            *if request.slow { &mut found.0 } else { &mut found.1 } += 1;
+        }
+    }
+    found
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn go_profiles_that_differ_in_display_name_only_are_kept_apart() {
+    let (_directory, server) = start().await;
+    let recording = Recording::of("go-rootspan");
+    for kind in ["goroutine", "mem", "mutex", "block"] {
+        recording.replay(&server, kind).await;
+    }
+    let types = profile_types(&server).await;
+    for expected in [
+        "block:contentions:count:contentions:count",
+        "block:delay:nanoseconds:contentions:count",
+        "goroutine:goroutine:count:goroutine:count",
+        "memory:alloc_objects:count:space:bytes",
+        "memory:alloc_space:bytes:space:bytes",
+        "memory:inuse_objects:count:space:bytes",
+        "memory:inuse_space:bytes:space:bytes",
+        "mutex:contentions:count:contentions:count",
+        "mutex:delay:nanoseconds:contentions:count",
+    ] {
+        assert!(types.contains(&expected.to_owned()), "{expected}: {types:?}");
+    }
+    // `until` of the request, where these profiles say that they took no time.
+    let before = "/api/v1/profile?type=mutex:delay:nanoseconds:contentions:count&start=1796076320462179604&end=1796076320462179605";
+    assert!(server.get(before).await.json()["samples"].as_u64().expect("a count") > 0);
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn node_labels_on_the_root_find_the_slow_requests() {
+    let (_directory, server) = start().await;
+    let recording = Recording::of("node-pyroscope");
+    recording.replay(&server, "traces").await;
+    recording.replay(&server, "ingest").await;
+    let (slow, fast) = check_kinds(&server, &recording).await;
+    assert!(slow > 90 && fast > 90, "{slow} {fast}");
+    // The profiles say their end; with it as their beginning the first one would begin after this.
+    let early = server
+        .get("/api/v1/profile?start=1796077097000000000&end=1796077102000000000")
+        .await
+        .json();
+    assert!(early["samples"].as_u64().expect("a count") > 0, "{early}");
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn datadog_labels_are_found_without_any_trace() {
+    let (_directory, server) = start().await;
+    let recording = Recording::of("node-datadog-pprof");
+    recording.replay(&server, "ingest").await;
+    let (slow, fast) = check_kinds(&server, &recording).await;
+    assert!(slow > 10 && fast > 10, "{slow} {fast}");
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn asyncio_samples_are_counted_and_claimed_by_no_span() {
+    let (_directory, server) = start().await;
+    let recording = Recording::of("python-asyncio");
+    recording.replay(&server, "traces").await;
+    recording.replay(&server, "push").await;
+    let (mut owned, mut ambiguous) = (0, 0);
+    for request in recording.truth() {
+        let path = format!("/api/v1/traces/{}/spans/{}/profile?scope=span", request.trace_id, request.root);
+        let reply = server.get(&path).await;
+        if reply.status == 404 {
+            continue;
+        }
+        let profile = reply.json();
+        owned += profile["samples"].as_u64().expect("a count");
+        ambiguous += profile["evidence"]["ambiguous"].as_u64().expect("a count");
+    }
+    assert_eq!(owned, 0, "every sample with an id names several");
+    assert!(ambiguous > 100, "{ambiguous}");
+    assert_eq!(server.metric("spanflame_ingest_stored_total{kind=\"samples\"}").await, 217.0);
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn python_memory_belongs_to_no_span_and_its_cpu_series_to_its_spans() {
+    let (_directory, server) = start().await;
+    let recording = Recording::of("python-memory");
+    recording.replay(&server, "traces").await;
+    recording.replay(&server, "push").await;
+    let (slow, fast) = check_kinds(&server, &recording).await;
+    assert!(slow > 20 && fast > 20, "{slow} {fast}");
+    let memory = "memory:alloc_space:bytes:space:bytes";
+    assert!(profile_types(&server).await.contains(&memory.to_owned()));
+    for request in recording.truth() {
+        let path = format!("/api/v1/traces/{}/profile?type={memory}", request.trace_id);
+        let reply = server.get(&path).await;
+        assert!(reply.status == 404 || reply.json()["samples"] == 0, "{}", reply.text());
+    }
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_collector_in_between_stores_nothing_twice() {
+    let (_directory, server) = start().await;
+    let relayed = Recording::of("otelcol-relay");
+    Recording::of("ebpf-profiler").replay(&server, "profiles").await;
+    Recording::of("java-agent-otlp").replay(&server, "profiles").await;
+    Recording::of("go-rootspan").replay(&server, "traces").await;
+    let stored = async || {
+        let spans = server.metric("spanflame_ingest_stored_total{kind=\"spans\"}").await;
+        (spans, server.metric("spanflame_ingest_stored_total{kind=\"samples\"}").await)
+    };
+    let before = stored().await;
+    relayed.replay(&server, "profiles").await;
+    relayed.replay(&server, "traces").await;
+    assert_eq!(stored().await, before);
     server.stop().await;
 }
 
