@@ -10,6 +10,7 @@ use crate::failure::{Failure, FailureKind};
 use crate::ingest::Ingest;
 use crate::metrics::Metrics;
 use crate::rejections::RejectionLog;
+use crate::spanmetrics::SpanMetrics;
 use crate::telemetry::Telemetry;
 
 /// Questions wait for files as well as for cores.
@@ -23,6 +24,7 @@ pub(crate) struct App {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) rejections: RejectionLog,
     pub(crate) telemetry: Telemetry,
+    pub(crate) span_metrics: SpanMetrics,
     /// One permit for each question that may run at a time.
     pub(crate) questions: Arc<Semaphore>,
     store: OnceLock<Store>,
@@ -39,6 +41,7 @@ impl App {
             metrics,
             rejections: RejectionLog::default(),
             telemetry: Telemetry::default(),
+            span_metrics: SpanMetrics::new(),
             questions: Arc::new(Semaphore::new(QUESTIONS_PER_CORE * cores)),
             store: OnceLock::new(),
             stopping: OnceLock::new(),

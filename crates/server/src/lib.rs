@@ -12,6 +12,7 @@
 //! | `question` | asking the engine on a thread of its own |
 //! | `grpc` | the framing of gRPC |
 //! | `ingest` | from a body to the store |
+//! | `spanmetrics` | span metrics and the service graph for Prometheus |
 //! | `shown` | spans as other products' viewers need them |
 //! | `text` | values of the model as JSON |
 //! | `notation` | times and durations as Go programs write them |
@@ -49,6 +50,7 @@ mod rejections;
 mod routes;
 mod server;
 mod shown;
+mod spanmetrics;
 mod telemetry;
 mod tempo;
 mod text;

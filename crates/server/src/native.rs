@@ -26,14 +26,14 @@ use serde::Serialize;
 use crate::app::App;
 use crate::failure::{Failure, FailureKind};
 use crate::question::{self, json};
-use crate::text;
+use crate::{spanmetrics, text};
 
 /// The OpenAPI document.
 const OPENAPI: &str = include_str!("../../../docs/openapi.json");
 
 /// Every path with what serves it.
-fn table() -> [(&'static str, MethodRouter<Arc<App>>); 13] {
-    [
+fn table() -> Vec<(&'static str, MethodRouter<Arc<App>>)> {
+    vec![
         ("/api/v1/traces/{trace_id}", get(trace::trace)),
         ("/api/v1/traces/{trace_id}/profile", get(profile::of_trace)),
         ("/api/v1/traces/{trace_id}/spans/{span_id}/profile", get(profile::of_span)),
@@ -47,6 +47,7 @@ fn table() -> [(&'static str, MethodRouter<Arc<App>>); 13] {
         ("/api/v1/labels/{name}/values", get(catalog::label_values)),
         ("/api/v1/ingest", post(upload::ingest)),
         ("/api/v1/openapi.json", get(openapi)),
+        ("/metrics/spans", get(spanmetrics::scrape)),
     ]
 }
 

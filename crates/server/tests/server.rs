@@ -20,3 +20,5 @@ mod pyroscope_ingest;
 mod recorded;
 #[path = "server/scenario.rs"]
 mod scenario;
+#[path = "server/spanmetrics.rs"]
+mod spanmetrics;

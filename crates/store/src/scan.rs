@@ -4,6 +4,7 @@
 //! columns first, and only rows that pass all stages are read in full. Head rows go through the same stages.
 //! Files are read by tasks that hand batches to the caller's closure; when it breaks, they stop.
 
+mod arrived;
 mod rollup;
 mod samples;
 mod spans;
@@ -28,6 +29,7 @@ use crate::rows::Unreadable;
 use crate::schema::Table;
 use crate::version::FileEntry;
 use crate::{Error, ScanStats, Snapshot};
+pub(crate) use arrived::Arrived;
 
 /// Files that one scan reads at the same time: decoding is bound by cores, waiting by the medium.
 const FILES_AT_ONCE_MAX: usize = 8;

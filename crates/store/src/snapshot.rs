@@ -270,6 +270,17 @@ impl Snapshot {
         scan::run(self, scan.clone(), visit).await
     }
 
+    /// Like [`Snapshot::scan_spans`], only what arrived after `after`: what came in since, read once.
+    pub async fn scan_spans_after(
+        &self,
+        scan: &SpanScan,
+        after: Timestamp,
+        visit: impl FnMut(Vec<StoredSpan>) -> ControlFlow<()> + Send,
+    ) -> Result<ScanStats, Error> {
+        let scan = scan.clone();
+        scan::run(self, scan::Arrived { scan, after }, visit).await
+    }
+
     /// Visits every sample that a scan asks for, in no order, in batches, until `visit` breaks.
     pub async fn scan_samples(
         &self,

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::ControlFlow;
 
-use spanflame_model::{SpanId, SpanKind, Tenant, TimeRange, TraceId};
-use spanflame_store::{SpanCondition, SpanFields, SpanScan};
+use spanflame_model::{SpanId, SpanKind, Tenant, TimeRange, Timestamp, TraceId};
+use spanflame_store::{SpanCondition, SpanFields, SpanScan, StoredSpan};
 
 use super::Engine;
 use super::fetch::check_tenants;
@@ -65,6 +65,36 @@ impl Engine {
         }
         operations.sort_by(|a, b| (&a.name, a.kind).cmp(&(&b.name, b.kind)));
         Ok(operations)
+    }
+
+    /// Visits the spans of a tenant that arrived after one time and before another, each once, in no order; with
+    /// their attributes.
+    pub async fn arrived_spans(
+        &self,
+        tenant: &Tenant,
+        after: Timestamp,
+        before: Timestamp,
+        mut visit: impl FnMut(&StoredSpan) + Send,
+    ) -> Result<(), Error> {
+        let scan = SpanScan {
+            fields: SpanFields {
+                attributes: true,
+                ..SpanFields::default()
+            },
+            received_before: Some(before),
+            ..plain(std::slice::from_ref(tenant), TimeRange::ALL, Vec::new())
+        };
+        let each = |batch: Vec<StoredSpan>| {
+            batch.iter().for_each(&mut visit);
+            ControlFlow::Continue(())
+        };
+        self.snapshot.scan_spans_after(&scan, after, each).await?;
+        Ok(())
+    }
+
+    /// When the latest span or sample arrived; `None` if nothing is stored.
+    pub fn last_received(&self) -> Option<Timestamp> {
+        self.snapshot.last_received()
     }
 
     /// Which service called which, by caller, then callee: spans whose parent belongs to another service. A parent

@@ -423,3 +423,27 @@ async fn the_services_of_spans_are_listed_without_reading() {
         .collect();
     assert_eq!(world.snapshot.span_services(&tenants).expect("readable"), Some(expected));
 }
+
+#[tokio::test]
+async fn what_arrives_is_followed_without_gap_or_repetition() {
+    let world = world(6, BATCHES).await;
+    let tenants = vec![tenant("a")];
+    let mut followed = 0;
+    // Three steps, the second over files and head.
+    for (after, before) in [(0, EPOCH + 7), (EPOCH + 6, EPOCH + 17), (EPOCH + 16, EPOCH + 100)] {
+        let scan = SpanScan {
+            tenants: tenants.clone(),
+            range: TimeRange::ALL,
+            conditions: Vec::new(),
+            fields: SpanFields::default(),
+            received_before: Some(at(before)),
+        };
+        let count = |batch: Vec<StoredSpan>| {
+            followed += batch.len();
+            ControlFlow::Continue(())
+        };
+        world.snapshot.scan_spans_after(&scan, at(after), count).await.expect("readable");
+    }
+    let sent = world.batches.iter().filter(|(tenant, _, _)| *tenant == tenants[0]);
+    assert_eq!(followed, sent.map(|(_, _, batch)| batch.spans.len()).sum::<usize>());
+}
