@@ -84,7 +84,7 @@ export interface SpansHistogram extends Took {
   bucket_ns: number;
   /** Spans selected. */
   matched: number;
-  /** Spans of the range. */
+  /** Spans that could not be ruled out unseen. */
   inspected: number;
   /** One a bucket. */
   count: number[];

@@ -72,7 +72,7 @@ function Heading<Row, Key extends string>({
 }) {
   const { key } = column;
   const isChosen = key !== undefined && key === order.by;
-  const isDescending = column.isNumber !== order.isReversed;
+  const isDescending = (column.isNumber ?? false) !== order.isReversed;
   return (
     <th
       scope="col"

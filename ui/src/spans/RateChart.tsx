@@ -13,7 +13,7 @@ import { nano } from "../time/nano";
 import { useZone } from "../time/zone";
 import { GUTTER, RIGHT } from "./layout";
 
-const HEIGHT = 72;
+const HEIGHT = 84;
 
 export function RateChart({
   answer,
@@ -44,7 +44,7 @@ export function RateChart({
       {
         width,
         height: HEIGHT,
-        padding: [6, RIGHT, 2, 0],
+        padding: [20, RIGHT, 2, 0],
         cursor: { drag: { x: true, y: false, setScale: false }, points: { show: false }, y: false },
         legend: { show: false },
         scales: { x: { time: false, range: [0, buckets] }, y: { range: (_, __, max) => [0, Math.max(1, max)] } },
@@ -102,7 +102,7 @@ export function RateChart({
       />
       <p className="rate-unit muted" aria-hidden="true">
         {hover === null || hover >= answer.count.length
-          ? `spans per ${duration(answer.bucket_ns)}`
+          ? `spans per ${duration(answer.bucket_ns)}; drag to narrow the range`
           : `${clock(start, zone)}: ${counted(answer.count[hover], "span")}, ${counted(answer.errors[hover], "error")} in ${duration(answer.bucket_ns)}`}
       </p>
     </div>

@@ -12,7 +12,7 @@ import { Asked, Empty } from "../parts/State";
 import { count, counted, duration } from "../text/quantity";
 import { useClock } from "../time/clock";
 import { QueryBar } from "../traceql/QueryBar";
-import { withConditions } from "../traceql/text";
+import { isEverything, withConditions } from "../traceql/text";
 import { Heatmap } from "./Heatmap";
 import { RateChart } from "./RateChart";
 import { SelectionPanel } from "./SelectionPanel";
@@ -98,7 +98,7 @@ function Found({ answer }: { answer: SpansHistogram | undefined }) {
   if (!answer) return <span className="found" />;
   return (
     <output className="found">
-      {count(answer.matched)} of {counted(answer.inspected, "span")} · {duration(answer.took_ms * 1e6)}
+      {counted(answer.matched, "span")} of {count(answer.inspected)} inspected · {duration(answer.took_ms * 1e6)}
     </output>
   );
 }
@@ -182,12 +182,17 @@ function Quantile({
 }
 
 function NothingFound({ answer, q }: { answer: SpansHistogram; q: string }) {
-  const isFiltered = answer.inspected > 0;
+  if (isEverything(q)) {
+    return (
+      <Empty title="No spans in this range">
+        Choose another range, or look at Home, which says how to send data where there is none.
+      </Empty>
+    );
+  }
   return (
-    <Empty title={isFiltered ? "No span matches" : "No spans in this range"}>
-      {isFiltered
-        ? `None of ${counted(answer.inspected, "span")} in this range matches ${q}. Take a condition out, or choose another range.`
-        : "Choose a longer range, or look at Home, which says how to send data."}
+    <Empty title="No span matches">
+      None of the spans in this range matches <bdi className="mono">{q}</bdi> ({counted(answer.inspected, "span")} could
+      not be ruled out unseen). Take a condition out, or choose another range.
     </Empty>
   );
 }
