@@ -13,7 +13,7 @@ mod encode;
 
 pub use decode::decode;
 pub(crate) use decode::{decode_within, looks_like};
-pub use encode::encode;
+pub use encode::{encode, to_message};
 
 /// Attributes of a profile that keep what only pprof has.
 mod keys {

@@ -114,3 +114,12 @@ pub struct TypeInfo {
     /// Observations in the range.
     pub samples: u64,
 }
+
+/// The labels of some profiles, and the types that they measure.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProfileSeries {
+    /// Name and value, by name; the service as `service.name`, always there.
+    pub labels: Vec<(String, String)>,
+    /// Every type that can be asked for, in order.
+    pub types: Vec<ProfileType>,
+}

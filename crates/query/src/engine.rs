@@ -4,6 +4,7 @@ mod catalog;
 mod expired;
 mod fetch;
 mod histogram;
+mod named;
 mod operations;
 mod profile;
 mod search;

@@ -76,11 +76,16 @@ impl Gather {
 
     /// Adds a sample; answers how many observations it stood for, 0 if it has no value of the wanted type.
     pub(crate) fn add(&mut self, stored: &StoredSample) -> u64 {
+        self.add_within(stored, self.range)
+    }
+
+    /// Likewise, in another range.
+    pub(crate) fn add_within(&mut self, stored: &StoredSample, range: Option<TimeRange>) -> u64 {
         let Some(measure) = self.measure(&stored.info) else {
             self.note_other(stored);
             return 0;
         };
-        let Some(reading) = measure.read(&stored.info, &stored.sample, self.range) else {
+        let Some(reading) = measure.read(&stored.info, &stored.sample, range) else {
             return 0;
         };
         let key = match self.is_gauge {

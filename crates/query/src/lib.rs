@@ -13,6 +13,7 @@ mod gather;
 mod histogram;
 mod links;
 mod measure;
+mod named;
 mod operations;
 mod profile;
 mod reasons;
@@ -30,7 +31,7 @@ mod window;
 pub mod stats;
 pub mod traceql;
 
-pub use catalog::{CatalogRequest, Quantiles, Service, ServiceSeries, Steps, TypeInfo};
+pub use catalog::{CatalogRequest, ProfileSeries, Quantiles, Service, ServiceSeries, Steps, TypeInfo};
 pub use engine::Engine;
 pub use error::{Error, ErrorKind};
 pub use histogram::{Cell, Histogram, HistogramRequest};
@@ -41,7 +42,7 @@ pub use profile::{Evidence, PrecisionCounts, ProfileAnswer, ProfileRequest, Row,
 pub use reasons::{Reason, ReasonCode};
 pub use search::{FoundSpan, Order, SearchAnswer, SearchRequest};
 pub use selected::{RangeRule, SelectedProfile, SelectedRequest, SelectedSpans, SpanSelection};
-pub use selector::LabelSelector;
+pub use selector::{LabelSelector, prometheus_name};
 pub use tags::{Tags, text_of};
 pub use trace::{SpanProfile, Trace, TraceData, TraceRequest, TraceSpan};
 pub use traces::{FoundTrace, MatchedSpan, SpanCount, TracesRequest};

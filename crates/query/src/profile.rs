@@ -44,6 +44,17 @@ pub enum Selection {
         /// Its id.
         trace_id: TraceId,
     },
+    /// Several spans or whole traces of profiles with some labels. Each sample counts once, wholly, if it or its profile
+    /// overlaps the range; no span and no trace is nothing.
+    Named {
+        /// Spans by id alone: their traces are looked up. Each in scope `subtree` where its client labels local roots
+        /// or where it has no samples of its own, else in scope `span`.
+        span_ids: Vec<SpanId>,
+        /// Traces, in scope `trace`.
+        trace_ids: Vec<TraceId>,
+        /// Which profiles.
+        selector: LabelSelector,
+    },
     /// Everything that the profiles of a selector's services hold, linked or not.
     Services {
         /// Which profiles.
@@ -107,6 +118,24 @@ pub struct ProfileAnswer {
     pub range: Option<TimeRange>,
     /// What the answer rests on.
     pub evidence: Evidence,
+}
+
+impl ProfileAnswer {
+    /// The answer to a question that nothing can match.
+    pub fn empty(profile_type: TypeSelector) -> ProfileAnswer {
+        ProfileAnswer {
+            profile_type: profile_type.nominal(),
+            scope: None,
+            total: 0,
+            samples: 0,
+            tree: CallTree::build(&[], &StackSet::new()),
+            totals: Vec::new(),
+            stacks: StackSet::new(),
+            rows: None,
+            range: None,
+            evidence: Evidence::default(),
+        }
+    }
 }
 
 /// Samples as they were sent, for formats that keep them.

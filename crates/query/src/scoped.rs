@@ -60,6 +60,16 @@ impl Draft {
         samples
     }
 
+    /// Likewise, only what lies in `range`.
+    pub(crate) fn add_within(&mut self, stored: &StoredSample, precision: Precision, range: Option<TimeRange>) -> u64 {
+        let samples = self.gather.add_within(stored, range);
+        self.evidence.precision.count(precision, samples);
+        if let Some(rows) = self.rows.as_mut().filter(|_| samples > 0) {
+            rows.add(stored);
+        }
+        samples
+    }
+
     /// Counts what the rollup knows of samples that are no longer kept. Which spans they named is not known.
     pub(crate) fn add_expired(&mut self, expired: &Expired) {
         let mut samples = 0;

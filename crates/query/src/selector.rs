@@ -2,12 +2,16 @@
 //!
 //! Braces may be left out, names may contain dots or be quoted, regular expressions are anchored at both ends.
 //! A label that is absent is the empty string, as in Prometheus. `service_name` is `service.name`, which is
-//! always there.
+//! always there. A name that no label has is that of the label which Prometheus would call so: `k8s_pod_name` is
+//! `k8s.pod.name`.
+//!
+//! Names like `__profile_type__` and `__type__` are about one type of a profile and not about the profile:
+//! [`LabelSelector::selects`] leaves them to [`LabelSelector::selects_type`].
 
 use std::sync::Arc;
 
 use regex::Regex;
-use spanflame_model::{ProfileInfo, Value};
+use spanflame_model::{ProfileInfo, ProfileType, Value};
 
 use crate::Error;
 
@@ -93,15 +97,65 @@ impl LabelSelector {
 
     /// Whether a profile's labels meet every condition.
     pub fn selects(&self, info: &ProfileInfo) -> bool {
+        let mut of_profile = self.matchers.iter().filter(|matcher| !TYPE_LABELS.contains(&matcher.name.as_str()));
+        of_profile.all(|matcher| matcher.test.passes(&label(info, &matcher.name).unwrap_or_default()))
+    }
+
+    /// Whether a profile type meets every condition on types.
+    pub fn selects_type(&self, profile_type: &ProfileType) -> bool {
         self.matchers.iter().all(|matcher| {
-            let value = label(info, &matcher.name).unwrap_or_default();
-            match &matcher.test {
-                Test::Equal(wanted) => value == *wanted,
-                Test::NotEqual(unwanted) => value != *unwanted,
-                Test::Matches(regex) => regex.is_match(&value),
-                Test::MatchesNot(regex) => !regex.is_match(&value),
-            }
+            let value = type_label(profile_type, &matcher.name);
+            value.is_none_or(|value| matcher.test.passes(&value))
         })
+    }
+}
+
+impl Test {
+    fn passes(&self, value: &str) -> bool {
+        match self {
+            Test::Equal(wanted) => value == wanted,
+            Test::NotEqual(unwanted) => value != unwanted,
+            Test::Matches(regex) => regex.is_match(value),
+            Test::MatchesNot(regex) => !regex.is_match(value),
+        }
+    }
+}
+
+/// Labels that tell the types of a profile apart.
+const TYPE_LABELS: [&str; 6] = [
+    "__name__",
+    "__profile_type__",
+    "__type__",
+    "__unit__",
+    "__period_type__",
+    "__period_unit__",
+];
+
+/// What a profile type says under one of the names that begin with two underscores.
+pub(crate) fn type_label(profile_type: &ProfileType, name: &str) -> Option<String> {
+    let ProfileType {
+        name: of_profile,
+        sample,
+        period,
+    } = profile_type;
+    Some(match name {
+        "__name__" => of_profile.clone(),
+        "__profile_type__" => profile_type.to_string(),
+        "__type__" => sample.kind.clone(),
+        "__unit__" => sample.unit.clone(),
+        "__period_type__" => period.kind.clone(),
+        "__period_unit__" => period.unit.clone(),
+        _ => return None,
+    })
+}
+
+/// The name that Prometheus would give a label: everything but ASCII letters, digits and `_` is `_`.
+pub fn prometheus_name(name: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
+    let name: String = name.chars().map(plain).collect();
+    match name.starts_with(|c: char| c.is_ascii_digit()) {
+        true => format!("_{name}"),
+        false => name,
     }
 }
 
@@ -115,8 +169,16 @@ pub(crate) fn label(info: &ProfileInfo, name: &str) -> Option<String> {
     if matches!(name, SERVICE | SERVICE_ALIAS) {
         return Some(info.resource.service().to_owned());
     }
-    let value = info.resource.attributes().get(name).or_else(|| info.attributes.get(name))?;
-    label_text(value)
+    let exact = info.resource.attributes().get(name).or_else(|| info.attributes.get(name));
+    label_text(exact.or_else(|| by_prometheus_name(info, name))?)
+}
+
+fn by_prometheus_name<'a>(info: &'a ProfileInfo, name: &str) -> Option<&'a Value> {
+    if !name.contains('_') {
+        return None;
+    }
+    let mut labels = info.resource.attributes().iter().chain(info.attributes.iter());
+    labels.find_map(|(known, value)| (prometheus_name(known) == name).then_some(value))
 }
 
 /// A scalar as label text; `None` for lists, maps and bytes, which are no labels.

@@ -11,6 +11,7 @@
 //! | `admission` | who may send how much |
 //! | `question` | asking the engine on a thread of its own |
 //! | `grpc` | the framing of gRPC |
+//! | `connect` | unary calls as Connect, gRPC or gRPC-Web |
 //! | `ingest` | from a body to the store |
 //! | `spanmetrics` | span metrics and the service graph for Prometheus |
 //! | `shown` | spans as other products' viewers need them |
@@ -34,6 +35,7 @@ pub mod config;
 mod admission;
 mod app;
 mod body;
+mod connect;
 mod error;
 mod failure;
 mod grpc;

@@ -1,7 +1,17 @@
-//! Pyroscope's paths, as its SDKs and agents write to them; `docs/pyroscope.md` lists what is served.
+//! Grafana Pyroscope's API: what its SDKs and agents write to, and what its data source of Grafana, Profiles Drilldown
+//! and old clients ask; `docs/pyroscope.md` lists what is served.
+//!
+//! Its paths are at the root of port 4040. Most questions are unary calls that `connect.rs` carries; the older ones are
+//! plain HTTP with JSON.
 
+mod diff;
+mod flamegraph;
 mod ingest;
+mod labels;
+mod profile;
 mod push;
+mod querier;
+mod tree;
 
 use std::sync::Arc;
 
@@ -15,18 +25,22 @@ use crate::failure::{Failure, FailureKind};
 use crate::ingest::Taken;
 use crate::rejections;
 
+type Endpoint = (&'static str, &'static str, MethodRouter<Arc<App>>);
+
 /// Every endpoint over HTTP: method, path, what serves it.
-fn table() -> Vec<(&'static str, &'static str, MethodRouter<Arc<App>>)> {
-    vec![
+fn table() -> Vec<Endpoint> {
+    let mut table = vec![
         ("POST", "/ingest", post(ingest::ingest)),
         ("POST", "/pyroscope/ingest", post(ingest::ingest)),
         ("POST", "/push.v1.PusherService/Push", post(push::push)),
-    ]
+    ];
+    table.extend(querier::table());
+    table
 }
 
 /// The paths of this dialect, for Connect, gRPC and plain HTTP.
 pub(crate) fn routes() -> Router<Arc<App>> {
-    let route = |router: Router<Arc<App>>, (_, path, methods)| router.route(path, methods);
+    let route = |router: Router<Arc<App>>, (_, path, methods): Endpoint| router.route(path, methods);
     table().into_iter().fold(Router::new(), route)
 }
 

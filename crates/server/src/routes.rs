@@ -18,7 +18,7 @@ use tower_http::cors::{AllowOrigin, Any, CorsLayer};
 use crate::app::App;
 use crate::failure::FailureKind;
 use crate::metrics::Signal;
-use crate::{grpc, jaeger, metrics, native, otlp, pyroscope, telemetry, tempo};
+use crate::{connect, grpc, jaeger, metrics, native, otlp, pyroscope, telemetry, tempo};
 
 /// Everything: the API, OTLP and the other dialects over HTTP and gRPC, probes and metrics.
 pub(crate) fn http(app: &Arc<App>) -> Router {
@@ -26,8 +26,8 @@ pub(crate) fn http(app: &Arc<App>) -> Router {
         .merge(otlp::http_routes())
         .nest("/tempo", tempo::routes())
         .nest("/jaeger", jaeger::routes())
-        .layer(cors(&app.config.cors_origins))
         .merge(pyroscope::routes())
+        .layer(cors(&app.config.cors_origins))
         .merge(otlp::grpc_routes())
         .merge(tempo::grpc_routes());
     finish(router, app)
@@ -146,6 +146,9 @@ async fn scrape(State(app): State<Arc<App>>) -> Response {
 async fn nothing_here(request: Request) -> Response {
     if grpc::is_grpc(request.headers()) {
         return grpc::unknown_method(request.uri().path());
+    }
+    if connect::is_method(request.uri().path()) {
+        return connect::unknown_method(request.uri().path());
     }
     native::not_found(request).await
 }

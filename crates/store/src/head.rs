@@ -6,7 +6,7 @@
 //!
 //! Not here: durability (that is the write-ahead log) and the decision when to flush.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use arrow::array::{Array, BinaryArray, BooleanArray, Int64Array, StringArray};
@@ -111,6 +111,19 @@ impl HeadView {
             found.extend(named.flatten());
             found.extend(&index.candidates);
         })
+    }
+
+    /// Rows of spans or samples that name one of `spans`, by looking at all of them: an index would cost more memory
+    /// than heads, which are young, are worth.
+    pub(crate) fn naming_spans(&self, tenants: &[Tenant], table: Table, spans: &HashSet<SpanId>) -> Vec<HeadRows> {
+        let name = if table == Table::Spans { span::SPAN_ID } else { sample::SPAN_ID };
+        let rows = |batch: Arc<HeadBatch>| {
+            let ids = binary(&batch.rows, name);
+            let named = |id: &[u8]| SpanId::from_slice(id).is_some_and(|id| spans.contains(&id));
+            let rows = (0..ids.len()).filter(|row| ids.is_valid(*row) && named(ids.value(*row))).collect();
+            HeadRows { batch, rows }
+        };
+        self.batches(tenants, table).into_iter().map(rows).collect()
     }
 
     /// Rows that hold one of the stacks or frames `ids`.

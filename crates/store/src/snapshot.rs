@@ -4,7 +4,8 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use arrow::array::StringArray;
+use arrow::array::{BinaryArray, StringArray};
+use arrow::record_batch::RecordBatch;
 use futures::{TryStreamExt, stream};
 use spanflame_model::{
     Fingerprint, Link, ProfileInfo, ProfileType, Sample, Span, SpanId, SpanKind, StackId, StackSet, StatusCode, Tenant, TimeRange,
@@ -256,6 +257,55 @@ impl Snapshot {
             named && overlaps(stored, near)
         };
         self.find_samples(tenants, heads.collect(), lookups, is_wanted).await
+    }
+
+    /// The traces of `spans`: every pair of one of them and a trace that a sample names together, for those without any
+    /// that a span has, of files with rows near in time. Sorted.
+    pub async fn traces_of_spans(&self, tenants: &[Tenant], spans: &[SpanId], near: TimeRange) -> Result<Vec<(SpanId, TraceId)>, Error> {
+        let mut missing: HashSet<SpanId> = spans.iter().copied().collect();
+        let mut found = HashSet::new();
+        for table in [Table::Samples, Table::Spans] {
+            found.extend(self.named_together(tenants, table, &missing, near).await?);
+            missing.retain(|span| !found.iter().any(|(known, _)| known == span));
+            if missing.is_empty() {
+                break;
+            }
+        }
+        let mut found: Vec<(SpanId, TraceId)> = found.into_iter().collect();
+        found.sort_unstable();
+        Ok(found)
+    }
+
+    async fn named_together(
+        &self,
+        tenants: &[Tenant],
+        table: Table,
+        spans: &HashSet<SpanId>,
+        near: TimeRange,
+    ) -> Result<Vec<(SpanId, TraceId)>, Error> {
+        let (trace_column, span_column) = match table {
+            Table::Spans => (span::TRACE_ID, span::SPAN_ID),
+            _ => (sample::TRACE_ID, sample::SPAN_ID),
+        };
+        let mut found = Vec::new();
+        let mut read = |batch: &RecordBatch, rows: &mut dyn Iterator<Item = usize>| -> Result<(), Unreadable> {
+            let (traces, ids): (&BinaryArray, &BinaryArray) = (column(batch, trace_column)?, column(batch, span_column)?);
+            let pair = |row: usize| Some((SpanId::from_slice(ids.value(row))?, TraceId::from_slice(traces.value(row))?));
+            found.extend(rows.filter_map(pair));
+            Ok(())
+        };
+        for part in self.heads.iter().flat_map(|head| head.naming_spans(tenants, table, spans)) {
+            read(&part.batch.rows, &mut part.rows.into_iter()).map_err(in_head)?;
+        }
+        let ids = spans.iter().map(|span| span.as_bytes().to_vec()).collect();
+        let lookup = Lookup::ids(table, span_column, ids)
+            .near(near)
+            .reading(vec![trace_column, span_column]);
+        let mut batches = lookup.run(self, tenants);
+        while let Some((file, rows)) = batches.try_next().await? {
+            read(&rows, &mut (0..rows.num_rows())).map_err(|error| error.in_file(file.path.as_ref()))?;
+        }
+        Ok(found)
     }
 
     /// Visits every span that a scan asks for, in no order, in batches, until `visit` breaks.

@@ -13,12 +13,17 @@ use crate::{Export, ExportRow};
 
 /// Writes an export as pprof, compressed with gzip.
 pub fn encode(export: &Export) -> Vec<u8> {
+    gzip(&to_message(export).encode_to_vec())
+}
+
+/// An export as pprof's message, for who sends it inside another.
+pub fn to_message(export: &Export) -> wire::Profile {
     let mut writer = Writer::new(&export.stacks);
     writer.head(export);
     for row in &export.rows {
         writer.row(row);
     }
-    gzip(&writer.out.encode_to_vec())
+    writer.out
 }
 
 /// Collects the tables; every entry is written once.

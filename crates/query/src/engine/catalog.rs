@@ -10,10 +10,10 @@ use spanflame_store::{SampleScan, SpanFields, SpanScan, StoredSample};
 use super::Engine;
 use super::fetch::check_tenants;
 use crate::Error;
-use crate::catalog::{CatalogRequest, Service, ServiceSeries, Steps, TypeInfo};
+use crate::catalog::{CatalogRequest, ProfileSeries, Service, ServiceSeries, Steps, TypeInfo};
 use crate::expired::{Expired, Rest, Wanted};
 use crate::measure::{FRACTION_BITS, Measure, TypeSelector};
-use crate::selector::{SERVICE, SERVICE_ALIAS, label, label_text};
+use crate::selector::{LabelSelector, SERVICE, SERVICE_ALIAS, label, label_text};
 use crate::stats::Durations;
 
 /// The most names or values of one list.
@@ -112,6 +112,33 @@ impl Engine {
         Ok(names.into_iter().collect())
     }
 
+    /// Label sets of the profiles that one of `selectors` selects, with the types that it selects, in order of labels.
+    /// No selector selects everything.
+    pub async fn profile_series(&self, request: &CatalogRequest, selectors: &[LabelSelector]) -> Result<Vec<ProfileSeries>, Error> {
+        let everything = [LabelSelector::default()];
+        let selectors = if selectors.is_empty() { &everything[..] } else { selectors };
+        let mut series: BTreeMap<Vec<(String, String)>, BTreeSet<ProfileType>> = BTreeMap::new();
+        let services: Option<Vec<Vec<String>>> = selectors.iter().map(LabelSelector::services).collect();
+        self.visit_infos_of(request, services.map(|lists| lists.concat()), |info| {
+            let measures = Measure::all(info);
+            let types = measures.into_iter().map(|measure| measure.profile_type);
+            let selecting: Vec<&LabelSelector> = selectors.iter().filter(|selector| selector.selects(info)).collect();
+            let types: Vec<ProfileType> = types
+                .filter(|profile_type| selecting.iter().any(|selector| selector.selects_type(profile_type)))
+                .collect();
+            if !types.is_empty() {
+                series.entry(labels_of(info)).or_default().extend(types);
+            }
+            series.len() < LIST_MAX
+        })
+        .await?;
+        let one = |(labels, types): (Vec<(String, String)>, BTreeSet<ProfileType>)| ProfileSeries {
+            labels,
+            types: types.into_iter().collect(),
+        };
+        Ok(series.into_iter().map(one).collect())
+    }
+
     /// Values of a label, in order; none if no profile carries it.
     pub async fn label_values(&self, request: &CatalogRequest, name: &str) -> Result<Vec<String>, Error> {
         let mut values = BTreeSet::new();
@@ -124,12 +151,22 @@ impl Engine {
     }
 
     /// Visits what samples share, each of it at least once, as long as `visit` wants more.
-    async fn visit_infos(&self, request: &CatalogRequest, mut visit: impl FnMut(&ProfileInfo) -> bool + Send) -> Result<(), Error> {
+    async fn visit_infos(&self, request: &CatalogRequest, visit: impl FnMut(&ProfileInfo) -> bool + Send) -> Result<(), Error> {
+        self.visit_infos_of(request, None, visit).await
+    }
+
+    /// Likewise, of some services only.
+    async fn visit_infos_of(
+        &self,
+        request: &CatalogRequest,
+        services: Option<Vec<String>>,
+        mut visit: impl FnMut(&ProfileInfo) -> bool + Send,
+    ) -> Result<(), Error> {
         let mut seen = HashSet::new();
         let mut recent: Option<Arc<ProfileInfo>> = None;
         let mut expired = self.expired_of(request, None);
         let mut wants_more = true;
-        self.visit_profiles(request, &mut expired, |stored| {
+        self.visit_profiles_of(request, services, &mut expired, |stored| {
             let is_recent = recent.as_ref().is_some_and(|info| Arc::ptr_eq(info, &stored.info));
             if is_recent {
                 return ControlFlow::Continue(());
@@ -163,16 +200,37 @@ impl Engine {
         expired: &mut Option<Expired>,
         visit: impl FnMut(&StoredSample) -> ControlFlow<()> + Send,
     ) -> Result<(), Error> {
+        self.visit_profiles_of(request, None, expired, visit).await
+    }
+
+    async fn visit_profiles_of(
+        &self,
+        request: &CatalogRequest,
+        services: Option<Vec<String>>,
+        expired: &mut Option<Expired>,
+        visit: impl FnMut(&StoredSample) -> ControlFlow<()> + Send,
+    ) -> Result<(), Error> {
         check_tenants(&request.tenants)?;
         let scan = SampleScan {
             tenants: request.tenants.clone(),
             range: request.range,
-            services: None,
+            services,
             unlinked_only: false,
             received_before: None,
         };
         self.visit_samples_and_expired(&scan, expired, visit).await
     }
+}
+
+/// The labels of a profile, by name; a resource's before the profile's own.
+fn labels_of(info: &ProfileInfo) -> Vec<(String, String)> {
+    let mut labels = BTreeMap::from([(SERVICE.to_owned(), info.resource.service().to_owned())]);
+    for (name, value) in info.resource.attributes().iter().chain(info.attributes.iter()) {
+        if let Some(text) = label_text(value).filter(|_| name != SERVICE_ALIAS) {
+            labels.entry(name.to_owned()).or_insert(text);
+        }
+    }
+    labels.into_iter().collect()
 }
 
 /// What is counted of one service.

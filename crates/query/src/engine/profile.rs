@@ -44,6 +44,11 @@ impl Engine {
                 let draft = self.scoped_draft(request, *trace_id, None, Scope::Trace).await?;
                 (Some(Scope::Trace), draft)
             }
+            Selection::Named {
+                span_ids,
+                trace_ids,
+                selector,
+            } => self.named_draft(request, span_ids, trace_ids, selector).await?,
             Selection::Services { selector } => (None, self.services_draft(request, selector).await?),
         };
         self.complete((&request.tenants, &request.profile_type), scope, draft).await

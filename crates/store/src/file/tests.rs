@@ -187,7 +187,7 @@ fn only_the_ids_that_are_looked_up_have_bloom_filters() {
         with_filter.map(|column| column.column_path().string()).collect()
     };
     for (table, expected) in [
-        (Table::Spans, vec!["trace_id"]),
+        (Table::Spans, vec!["trace_id", "span_id"]),
         (Table::Samples, vec!["trace_id", "span_id"]),
         (Table::Stacks, vec!["stack_id"]),
         (Table::Frames, vec!["frame_id"]),

@@ -1,6 +1,5 @@
 //! Encodes rows that are in order as one Parquet file.
 
-use arrow::array::Array;
 use arrow::record_batch::RecordBatch;
 use bytes::Bytes;
 use parquet::arrow::ArrowWriter;
@@ -53,7 +52,7 @@ impl FileWriter {
             return Ok(());
         }
         self.stats.add(rows).map_err(damage)?;
-        self.parquet(rows)?.write(rows).map_err(Error::parquet("encode", "a new file"))
+        self.parquet()?.write(rows).map_err(Error::parquet("encode", "a new file"))
     }
 
     /// Length so far, what is buffered included.
@@ -69,20 +68,17 @@ impl FileWriter {
 
     /// The file and what is in it.
     pub(super) fn finish(mut self) -> Result<(Bytes, FileStats), Error> {
-        let empty = RecordBatch::new_empty(self.table.schema());
-        self.parquet(&empty)?;
+        self.parquet()?;
         let parquet = self.parquet.take().expect("it was made one line above");
         let bytes = Bytes::from(parquet.into_inner().map_err(Error::parquet("encode", "a new file"))?);
         let stats = self.stats.finish(&bytes);
         Ok((bytes, stats))
     }
 
-    /// Made with the first rows: absent trace ids come first, so those tell whether there are any.
-    fn parquet(&mut self, first: &RecordBatch) -> Result<&mut ArrowWriter<Vec<u8>>, Error> {
+    fn parquet(&mut self) -> Result<&mut ArrowWriter<Vec<u8>>, Error> {
         if self.parquet.is_none() {
-            let loose = self.table == Table::Samples && first.column(0).null_count() > 0;
             let options = ArrowWriterOptions::new()
-                .with_properties(properties(self, loose))
+                .with_properties(properties(self))
                 .with_skip_arrow_metadata(true);
             let writer = ArrowWriter::try_new_with_options(Vec::new(), self.table.schema(), options);
             self.parquet = Some(writer.map_err(Error::parquet("encode", "a new file"))?);
@@ -91,8 +87,8 @@ impl FileWriter {
     }
 }
 
-/// How a table is encoded. `loose` samples, those without trace id, are found by span id.
-fn properties(file: &FileWriter, loose: bool) -> WriterProperties {
+/// How a table is encoded.
+fn properties(file: &FileWriter) -> WriterProperties {
     let level = if file.tier == Tier::Flush { 1 } else { 3 };
     let zstd = ZstdLevel::try_new(level).expect("levels 1 to 22 exist");
     let common = WriterProperties::builder()
@@ -106,9 +102,8 @@ fn properties(file: &FileWriter, loose: bool) -> WriterProperties {
     let distinct = file.rows_max.clamp(1, ROW_GROUP_ROWS) as u64;
     let bloom = |properties, name| bloom(properties, name, distinct);
     let tuned = match file.table {
-        Table::Spans => bloom(spans(common), span::TRACE_ID),
-        Table::Samples if loose => bloom(bloom(samples(common), sample::TRACE_ID), sample::SPAN_ID),
-        Table::Samples => bloom(samples(common), sample::TRACE_ID),
+        Table::Spans => bloom(bloom(spans(common), span::TRACE_ID), span::SPAN_ID),
+        Table::Samples => bloom(bloom(samples(common), sample::TRACE_ID), sample::SPAN_ID),
         Table::Profiles => common,
         Table::Stacks => bloom(plain(common, stack::STACK_ID), stack::STACK_ID),
         Table::Frames => bloom(plain(common, frame::FRAME_ID), frame::FRAME_ID),

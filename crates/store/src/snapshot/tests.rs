@@ -447,3 +447,40 @@ async fn what_arrives_is_followed_without_gap_or_repetition() {
     let sent = world.batches.iter().filter(|(tenant, _, _)| *tenant == tenants[0]);
     assert_eq!(followed, sent.map(|(_, _, batch)| batch.spans.len()).sum::<usize>());
 }
+
+#[tokio::test]
+async fn the_traces_of_spans_come_from_samples_and_else_from_spans() {
+    let world = world(7, BATCHES).await;
+    let tenants = [tenant("a")];
+    let of_tenant = || world.batches.iter().filter(|(owner, _, _)| *owner == tenants[0]);
+    let mut of_samples: Vec<(SpanId, TraceId)> = Vec::new();
+    let mut of_spans: Vec<(SpanId, TraceId)> = Vec::new();
+    for (_, _, batch) in of_tenant() {
+        let links = batch
+            .profiles
+            .iter()
+            .flat_map(|profile| &profile.samples)
+            .map(|sample| &sample.link);
+        of_samples.extend(links.filter_map(|link| link.span_id().zip(link.trace_id())));
+        of_spans.extend(batch.spans.iter().map(|span| (span.span_id, span.trace_id)));
+    }
+    let mut ids: Vec<SpanId> = of_samples.iter().chain(&of_spans).map(|(span, _)| *span).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    assert!(ids.iter().any(|id| of_samples.iter().any(|(span, _)| span == id)));
+    assert!(ids.iter().any(|id| !of_samples.iter().any(|(span, _)| span == id)));
+    for some in ids.chunks(3) {
+        let named = |pairs: &[(SpanId, TraceId)], id: &SpanId| -> Vec<(SpanId, TraceId)> {
+            pairs.iter().filter(|(span, _)| span == id).copied().collect()
+        };
+        let of = |id: &SpanId| match named(&of_samples, id) {
+            none if none.is_empty() => named(&of_spans, id),
+            pairs => pairs,
+        };
+        let mut expected: Vec<(SpanId, TraceId)> = some.iter().flat_map(of).collect();
+        expected.sort_unstable();
+        expected.dedup();
+        let found = world.snapshot.traces_of_spans(&tenants, some, TimeRange::ALL).await.expect("found");
+        assert_eq!(found, expected);
+    }
+}
