@@ -1,5 +1,6 @@
 //! Fetches what a question needs from a snapshot, and hands it to the function that answers.
 
+mod attributes;
 mod catalog;
 mod expired;
 mod fetch;

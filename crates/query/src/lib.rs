@@ -4,6 +4,7 @@
 //! evidence. Nothing here knows a protocol. Each question is a pure function over spans, samples and stacks
 //! (`TraceData`, `Gather`, `CallTree`); the engine only fetches what they need.
 
+mod attributes;
 mod catalog;
 mod coverage;
 mod engine;
@@ -31,6 +32,7 @@ mod window;
 pub mod stats;
 pub mod traceql;
 
+pub use attributes::{AttributeName, AttributeScope, AttributeValue, AttributesRequest, Listed, ValuesRequest};
 pub use catalog::{CatalogRequest, ProfileSeries, Quantiles, Service, ServiceSeries, Steps, TypeInfo};
 pub use engine::Engine;
 pub use error::{Error, ErrorKind};
