@@ -1,8 +1,9 @@
 /** The stretch of time, always visible with its zone; opens presets and two fields. */
 
 import { useNavigate, useRouterState } from "@tanstack/react-router";
-import { useEffect, useRef, useState } from "react";
+import { useState } from "react";
 
+import { Popover, useClosePopover } from "../parts/Popover";
 import { useClock } from "../time/clock";
 import { clock as clockText, editable, parseInstant, zoneName } from "../time/instant";
 import {
@@ -22,8 +23,6 @@ export function RangePicker() {
   const clock = useClock();
   const [zone] = useZone();
   const navigate = useNavigate();
-  const [isOpen, setOpen] = useState(false);
-  const root = useRef<HTMLDivElement>(null);
   const isTrace = useRouterState({ select: (state) => state.location.pathname.startsWith("/trace/") });
 
   const zoomOut = (): void => {
@@ -34,15 +33,6 @@ export function RangePicker() {
     { press: "r", does: "ask again for the latest", run: clock.refresh },
     { press: "-", does: "twice the range", run: isTrace ? () => false : zoomOut },
   ]);
-  useEffect(() => {
-    if (!isOpen) return undefined;
-    const close = (event: PointerEvent): void => {
-      if (event.target instanceof Node && !root.current?.contains(event.target)) setOpen(false);
-    };
-    window.addEventListener("pointerdown", close);
-    return () => window.removeEventListener("pointerdown", close);
-  }, [isOpen]);
-
   // A trace is shown whole, whatever the range.
   if (isTrace) return <ZoneOnly />;
   const { start, end } = clock.range;
@@ -50,17 +40,20 @@ export function RangePicker() {
     relativeName(clock.text) ??
     `${clockText(start, zone, { beside: clock.now })} - ${clockText(end, zone, { beside: start })}`;
   return (
-    <div className="range" ref={root}>
-      <button
-        type="button"
-        className="button"
-        aria-expanded={isOpen}
-        aria-haspopup="dialog"
+    <div className="range">
+      <Popover
+        label="Time range"
         title={`${editable(start, zone)} to ${editable(end, zone)} ${zoneName(zone)}`}
-        onClick={() => setOpen(!isOpen)}
+        className="range-dialog"
+        align="right"
+        button={
+          <>
+            {label} <span className="muted">{zoneName(zone)}</span>
+          </>
+        }
       >
-        {label} <span className="muted">{zoneName(zone)}</span>
-      </button>
+        <RangeDialog />
+      </Popover>
       <button type="button" className="button" aria-label="Zoom out" title="Twice the range ( - )" onClick={zoomOut}>
         −
       </button>
@@ -82,7 +75,6 @@ export function RangePicker() {
       <button type="button" className="button" aria-label="Refresh" title="Ask again ( r )" onClick={clock.refresh}>
         ↻
       </button>
-      {isOpen && <RangeDialog onClose={() => setOpen(false)} />}
     </div>
   );
 }
@@ -109,7 +101,8 @@ function ZoneSwitch() {
   );
 }
 
-function RangeDialog({ onClose }: { onClose: () => void }) {
+function RangeDialog() {
+  const close = useClosePopover();
   const clock = useClock();
   const [zone] = useZone();
   const [from, setFrom] = useState(() =>
@@ -119,12 +112,11 @@ function RangeDialog({ onClose }: { onClose: () => void }) {
     clock.text.end.startsWith("now") ? clock.text.end : editable(clock.range.end, zone),
   );
   const navigate = useNavigate();
-  useKeys("Time", [{ press: "Escape", run: onClose }]);
 
   function choose(text: RangeText): void {
     void navigate({ to: ".", search: (before) => ({ ...before, ...rangeSearch(text) }) });
     clock.refresh();
-    onClose();
+    close();
   }
 
   const typed = { start: timeText(from, zone, clock.now), end: timeText(until, zone, clock.now) };
@@ -133,7 +125,7 @@ function RangeDialog({ onClose }: { onClose: () => void }) {
     typed.end !== null &&
     resolveRange({ start: typed.start, end: typed.end }, clock.now) !== null;
   return (
-    <div className="floating range-dialog" role="dialog" aria-label="Time range">
+    <>
       <div className="range-presets">
         {RANGE_PRESETS.map((preset) => (
           <button
@@ -182,7 +174,7 @@ function RangeDialog({ onClose }: { onClose: () => void }) {
         </button>
         <ZoneSwitch />
       </form>
-    </div>
+    </>
   );
 }
 

@@ -9,6 +9,7 @@ import { useVirtualizer } from "@tanstack/react-virtual";
 import { useEffect, useMemo, useRef, useState } from "react";
 
 import type { FoundSpan } from "../api/answers";
+import { address } from "../api/client";
 import { type Selection, spanPages } from "../api/questions";
 import { useKeys } from "../frame/keys";
 import { Asked, Empty } from "../parts/State";
@@ -56,6 +57,7 @@ export function SpanTable({
             onEnd={() => {
               if (query.hasNextPage && !query.isFetching) void query.fetchNextPage();
             }}
+            source={address("/spans", { ...selection, order, limit: LIMIT })}
             failure={query.isFetchNextPageError ? query.error : null}
           />
         )
@@ -70,10 +72,12 @@ interface RowsProps {
   order: "duration" | "start";
   onOrder: (order: "duration" | "start") => void;
   onEnd: () => void;
+  /** Where the same answer can be had from the API. */
+  source: string;
   failure: Error | null;
 }
 
-function Rows({ rows, matched, order, onOrder, onEnd, failure }: RowsProps) {
+function Rows({ rows, matched, order, onOrder, onEnd, source, failure }: RowsProps) {
   const scroller = useRef<HTMLDivElement>(null);
   const table = useRef<HTMLDivElement>(null);
   const [active, setActive] = useState(0);
@@ -167,9 +171,14 @@ function Rows({ rows, matched, order, onOrder, onEnd, failure }: RowsProps) {
         </div>
       </div>
       <p className="span-foot muted">
-        {failure
-          ? `The next page could not be loaded: ${failure.message}`
-          : `${count(rows.length)} of ${counted(matched, "span")} loaded`}
+        <span>
+          {failure
+            ? `The next page could not be loaded: ${failure.message}`
+            : `${count(rows.length)} of ${counted(matched, "span")} loaded`}
+        </span>
+        <a href={source} target="_blank" rel="noreferrer" title="The same answer from the API">
+          JSON
+        </a>
       </p>
     </div>
   );

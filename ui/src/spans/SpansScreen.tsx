@@ -11,6 +11,7 @@ import { useKeys } from "../frame/keys";
 import { Asked, Empty } from "../parts/State";
 import { count, counted, duration } from "../text/quantity";
 import { useClock } from "../time/clock";
+import { FilterMenu } from "../traceql/FilterMenu";
 import { QueryBar } from "../traceql/QueryBar";
 import { isEverything, withConditions } from "../traceql/text";
 import { Heatmap } from "./Heatmap";
@@ -34,6 +35,11 @@ export function SpansScreen() {
 
   const setRegion = (next: Region | null) =>
     void navigate({ search: (before) => ({ ...before, sel: next ? regionText(next) : undefined, focus: undefined }) });
+  function run(next: string): void {
+    if (next === q) clock.refresh();
+    else void navigate({ search: (before) => ({ ...before, q: next || undefined, sel: undefined, focus: undefined }) });
+  }
+
   useKeys("Spans", [
     { press: "Escape", does: "clear the selection", run: () => (region ? setRegion(null) : false) },
     { press: "p", does: "show or hide the profile", run: () => setPanelOpen((before) => !before) },
@@ -44,18 +50,8 @@ export function SpansScreen() {
       <title>{`${q || "Spans"} - Spanflame`}</title>
       <h1 className="visually-hidden">Spans</h1>
       <div className="spans-query">
-        <QueryBar
-          q={q}
-          range={clock.range}
-          failure={mistake}
-          onRun={(next) => {
-            if (next === q) clock.refresh();
-            else
-              void navigate({
-                search: (before) => ({ ...before, q: next || undefined, sel: undefined, focus: undefined }),
-              });
-          }}
-        >
+        <QueryBar q={q} range={clock.range} failure={mistake} onRun={run}>
+          <FilterMenu q={q} range={clock.range} onRun={run} />
           <Found answer={query.isPlaceholderData ? undefined : query.data} />
           <button
             type="button"
