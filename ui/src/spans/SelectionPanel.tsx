@@ -3,6 +3,7 @@
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 
 import type { SelectionProfile } from "../api/answers";
+import { address } from "../api/client";
 import { profileTypes, spansProfile } from "../api/questions";
 import { useQuestion } from "../api/useQuestion";
 import { FlameView } from "../flame/FlameView";
@@ -22,6 +23,7 @@ export function SelectionPanel({ q, region, onClear }: { q: string; region: Regi
   const search = useSearch({ from: "/spans" });
   const navigate = useNavigate({ from: "/spans" });
   const selection = selectionOf(q, clock.range, region);
+  const asked = { ...selection, type: search.type, scope: search.scope };
   const { query, cancel } = useQuestion(spansProfile(selection, { type: search.type, scope: search.scope }));
   return (
     <aside className="selection" aria-label="Selected spans">
@@ -39,6 +41,7 @@ export function SelectionPanel({ q, region, onClear }: { q: string; region: Regi
               <FlameView
                 profile={profile}
                 requests={profile.selection.spans}
+                addressOf={(format) => address("/spans/profile", { ...asked, format })}
                 focus={search.focus}
                 onFocus={(focus) => void navigate({ search: (before) => ({ ...before, focus }) })}
               />
