@@ -53,7 +53,7 @@ export function Failed({ what, error, onRetry }: { what: string; error: unknown;
   return (
     <section className="state failed" role="alert">
       <h2>{what} could not be loaded</h2>
-      <p>{failure ? failure.message : error instanceof Error ? error.message : String(error)}</p>
+      <p>{messageOf(error)}</p>
       {detail?.expected && <p className="muted">Expected {detail.expected.join(", ")}</p>}
       {detail?.retryAfter && <p className="muted">The server asks to wait {detail.retryAfter} s.</p>}
       <p className="muted mono">
@@ -97,7 +97,7 @@ export function Asked<T>({
   // the screen would flicker.
   const isChanging = query.isPlaceholderData && passed >= PROGRESS_AFTER_MS && !isLive;
   const isCancelled = query.isPlaceholderData && !query.isFetching;
-  if (query.isError && !query.isFetching)
+  if (query.isError && !query.isFetching && query.data === undefined)
     return <Failed what={capitalised(what)} error={query.error} onRetry={() => void query.refetch()} />;
   if (query.data === undefined)
     return query.isFetching ? (
@@ -114,6 +114,14 @@ export function Asked<T>({
         <button type="button" className="button small progress-cancel" onClick={onCancel}>
           Cancel ({Math.floor(passed / 1000)} s)
         </button>
+      )}
+      {query.isError && !query.isFetching && (
+        <p className="notice" role="alert">
+          {capitalised(what)} could not be refreshed: {messageOf(query.error)}{" "}
+          <button type="button" className="button small" onClick={() => void query.refetch()}>
+            Retry
+          </button>
+        </p>
       )}
       {isCancelled && (
         <p className="notice">
@@ -139,6 +147,10 @@ function Cancelled({ what, onRetry }: { what: string; onRetry: () => void }) {
       }
     />
   );
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }
 
 function capitalised(text: string): string {

@@ -43,7 +43,7 @@ export function SelectionPanel({ q, region, onClear }: { q: string; region: Regi
                 requests={profile.selection.spans}
                 addressOf={(format) => address("/spans/profile", { ...asked, format })}
                 focus={search.focus}
-                onFocus={(focus) => void navigate({ search: (before) => ({ ...before, focus }) })}
+                onFocus={(focus) => void navigate({ search: (before) => ({ ...before, focus }), replace: true })}
               />
             ) : (
               <NoSamples profile={profile} />

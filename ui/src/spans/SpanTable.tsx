@@ -40,8 +40,10 @@ export function SpanTable({
   const query = useInfiniteQuery(question);
   const client = useQueryClient();
   const rows = useMemo(() => query.data?.pages.flatMap((page) => page.spans) ?? [], [query.data]);
+  // A page that fails later leaves the ones before it in place.
+  const asked = { ...query, isError: query.isError && !query.isFetchNextPageError };
   return (
-    <Asked what="the spans" query={query} onCancel={() => void client.cancelQueries({ queryKey: question.queryKey })}>
+    <Asked what="the spans" query={asked} onCancel={() => void client.cancelQueries({ queryKey: question.queryKey })}>
       {(answer) =>
         rows.length === 0 ? (
           <Empty title="No spans">
@@ -101,7 +103,8 @@ function Rows({ rows, matched, order, onOrder, onEnd, source, failure }: RowsPro
   const items = virtual.getVirtualItems();
   const last = items.at(-1)?.index ?? 0;
   useEffect(() => {
-    if (rows.length < matched && last >= rows.length - AHEAD) onEnd();
+    // After a failure only the button tries again.
+    if (!failure && rows.length < matched && last >= rows.length - AHEAD) onEnd();
   });
 
   useEffect(() => rememberWalk(rows.map((span) => ({ traceId: span.trace_id, spanId: span.span_id }))), [rows]);
@@ -172,9 +175,15 @@ function Rows({ rows, matched, order, onOrder, onEnd, source, failure }: RowsPro
       </div>
       <p className="span-foot muted">
         <span>
-          {failure
-            ? `The next page could not be loaded: ${failure.message}`
-            : `${count(rows.length)} of ${counted(matched, "span")} loaded`}
+          {count(rows.length)} of {counted(matched, "span")} loaded
+          {failure && (
+            <>
+              ; the next page failed: {failure.message}{" "}
+              <button type="button" className="button small" onClick={onEnd}>
+                Retry
+              </button>
+            </>
+          )}
         </span>
         <a href={source} target="_blank" rel="noreferrer" title="The same answer from the API">
           JSON
