@@ -8,6 +8,7 @@ mod params;
 mod search;
 mod status;
 mod streaming;
+mod tags;
 mod tags_query;
 mod trace;
 
@@ -38,6 +39,10 @@ fn table() -> Vec<(&'static str, &'static str, MethodRouter<Arc<App>>)> {
         ("GET", "/api/traces/{id}", get(trace::v1)),
         ("GET", "/api/v2/traces/{id}", get(trace::v2)),
         ("GET", "/api/search", get(search::search)),
+        ("GET", "/api/search/tags", get(tags::tags_v1)),
+        ("GET", "/api/v2/search/tags", get(tags::tags_v2)),
+        ("GET", "/api/search/tag/{tag}/values", get(tags::tag_values_v1)),
+        ("GET", "/api/v2/search/tag/{tag}/values", get(tags::tag_values_v2)),
     ]
 }
 

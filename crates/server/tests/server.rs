@@ -22,3 +22,5 @@ mod recorded;
 mod scenario;
 #[path = "server/spanmetrics.rs"]
 mod spanmetrics;
+#[path = "server/tempo.rs"]
+mod tempo;

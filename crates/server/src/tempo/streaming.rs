@@ -16,6 +16,7 @@ use spanflame_proto::tempo as wire;
 
 use super::answer::Wire;
 use super::search::Search;
+use super::tags::{Listing, Scope, names_v1, names_v2, values_v1, values_v2};
 use crate::admission::read_tenants;
 use crate::app::App;
 use crate::failure::Failure;
@@ -26,11 +27,41 @@ const REQUEST_BYTES_MAX: usize = 1 << 20;
 
 /// Every method.
 pub(super) fn table() -> Vec<(&'static str, MethodRouter<Arc<App>>)> {
-    vec![("/tempopb.StreamingQuerier/Search", method(search))]
+    vec![
+        ("/tempopb.StreamingQuerier/Search", method(search)),
+        ("/tempopb.StreamingQuerier/SearchTags", method(tags)),
+        ("/tempopb.StreamingQuerier/SearchTagsV2", method(tags_v2)),
+        ("/tempopb.StreamingQuerier/SearchTagValues", method(tag_values)),
+        ("/tempopb.StreamingQuerier/SearchTagValuesV2", method(tag_values_v2)),
+    ]
 }
 
 async fn search(app: Arc<App>, tenants: Vec<Tenant>, request: wire::SearchRequest) -> Result<Response, Failure> {
     Search::of_request(request)?.answer(&app, tenants, Wire::Grpc).await
+}
+
+async fn tags(app: Arc<App>, tenants: Vec<Tenant>, request: wire::SearchTagsRequest) -> Result<Response, Failure> {
+    let scope = Scope::from_word(&request.scope)?;
+    let listing = Listing::of_request(tenants, "", [request.start, request.end], request.max_tags_per_scope)?;
+    listing.names(&app, Wire::Grpc, names_v1, scope).await
+}
+
+async fn tags_v2(app: Arc<App>, tenants: Vec<Tenant>, request: wire::SearchTagsRequest) -> Result<Response, Failure> {
+    let scope = Scope::from_word(&request.scope)?;
+    let listing = Listing::of_request(tenants, "", [request.start, request.end], request.max_tags_per_scope)?;
+    listing.names(&app, Wire::Grpc, names_v2, scope).await
+}
+
+async fn tag_values(app: Arc<App>, tenants: Vec<Tenant>, request: wire::SearchTagValuesRequest) -> Result<Response, Failure> {
+    let range = [request.start, request.end];
+    let listing = Listing::of_request(tenants, &request.query, range, request.max_tag_values)?;
+    listing.values(&app, Wire::Grpc, values_v1, &request.tag_name).await
+}
+
+async fn tag_values_v2(app: Arc<App>, tenants: Vec<Tenant>, request: wire::SearchTagValuesRequest) -> Result<Response, Failure> {
+    let range = [request.start, request.end];
+    let listing = Listing::of_request(tenants, &request.query, range, request.max_tag_values)?;
+    listing.values(&app, Wire::Grpc, values_v2, &request.tag_name).await
 }
 
 /// The gRPC methods of this dialect.
