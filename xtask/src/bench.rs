@@ -2,11 +2,12 @@
 
 use std::process::Command;
 
-use crate::{Failure, machine, process, workspace};
+use crate::{Failure, machine, process, ui, workspace};
 
 /// Arguments go to the driver unread; `bench/README.md` names them.
 pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
     machine::provide(machine::TO_BUILD)?;
+    ui::build()?;
     process::run(workspace::cargo(&[
         "build",
         "--locked",

@@ -16,7 +16,7 @@ mod verdict;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use crate::{Failure, machine, process, workspace};
+use crate::{Failure, machine, process, ui, workspace};
 use record::{Plant, Record};
 use stage::Stage;
 
@@ -114,6 +114,7 @@ fn play(stage: &mut Stage, ask: &ask::Ask, check: bool, start: Instant) -> Resul
 /// Builds the binaries and returns the folder that holds them.
 fn build() -> Result<PathBuf, Failure> {
     machine::provide(machine::TO_BUILD)?;
+    ui::build()?;
     println!("building with the demo profile; the first time takes minutes, later ones seconds");
     let packages = ["-p", "spanflame-cli", "-p", "spanflame-shop"];
     let mut words = vec!["build", "--locked", "--profile", "demo", "--bins"];

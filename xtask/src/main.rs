@@ -4,6 +4,7 @@
 //! cargo xtask check    what can be seen without running: format, lints, docs, layering, links
 //! cargo xtask test     all of CI: sets up, checks, runs every test, then the demo with its verdict
 //! cargo xtask demo     a server, three services and load; shows what made a slow request slow
+//! cargo xtask ui       builds the web page
 //! cargo xtask bench    measures a release server with the corpus
 //! ```
 //!
@@ -16,6 +17,7 @@ mod machine;
 mod process;
 mod steps;
 mod test;
+mod ui;
 mod workspace;
 
 use std::process::ExitCode;
@@ -31,6 +33,7 @@ usage: cargo xtask COMMAND
   demo [--check] [--data DIR] [--port-base N]
                                starts a server, three services and load, and shows what made a slow request slow;
                                --check compares what was found with what was planted and ends
+  ui                           builds the web page, which the next build of the server takes in; needs Node 20
   bench [--quick] [ARGS..]     measures a release server; ARGS go to the driver (see bench/README.md)
 ";
 
@@ -55,6 +58,7 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
         "test" => no_more(rest).and_then(|()| test::run()),
         "demo" => demo::run(&demo::Options::parse(rest)?),
         "bench" => bench::run(rest),
+        "ui" => no_more(rest).and_then(|()| ui::build()),
         "help" | "--help" | "-h" => {
             print!("{USAGE}");
             Ok(())

@@ -2,7 +2,7 @@
 
 use crate::demo::{self, Options};
 use crate::steps::Steps;
-use crate::{Failure, check, machine, process, workspace};
+use crate::{Failure, check, machine, process, ui, workspace};
 
 /// Sets up, checks, runs every test, then the demo with its verdict.
 pub(crate) fn run() -> Result<(), Failure> {
@@ -10,6 +10,7 @@ pub(crate) fn run() -> Result<(), Failure> {
     steps.step("what the machine lacks", || {
         machine::provide(machine::TO_BUILD).and_then(|()| machine::provide(machine::TO_READ_TABLES))
     })?;
+    steps.step("page", || ui::build().and_then(|()| ui::check()))?;
     check::run_into(&mut steps)?;
     steps.step("demo", || {
         demo::run(&Options {

@@ -46,6 +46,7 @@ mod metrics;
 mod native;
 mod notation;
 mod otlp;
+mod page;
 mod pyroscope;
 mod question;
 mod rejections;

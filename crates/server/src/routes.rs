@@ -18,7 +18,7 @@ use tower_http::cors::{AllowOrigin, Any, CorsLayer};
 use crate::app::App;
 use crate::failure::FailureKind;
 use crate::metrics::Signal;
-use crate::{connect, grpc, jaeger, metrics, native, otlp, pyroscope, telemetry, tempo};
+use crate::{connect, grpc, jaeger, metrics, native, otlp, page, pyroscope, telemetry, tempo};
 
 /// Everything: the API, OTLP and the other dialects over HTTP and gRPC, probes and metrics.
 pub(crate) fn http(app: &Arc<App>) -> Router {
@@ -27,6 +27,7 @@ pub(crate) fn http(app: &Arc<App>) -> Router {
         .nest("/tempo", tempo::routes())
         .nest("/jaeger", jaeger::routes())
         .merge(pyroscope::routes())
+        .merge(page::routes())
         .layer(cors(&app.config.cors_origins))
         .merge(otlp::grpc_routes())
         .merge(tempo::grpc_routes());

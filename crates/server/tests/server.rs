@@ -14,6 +14,8 @@ mod native;
 mod openapi;
 #[path = "server/otlp.rs"]
 mod otlp;
+#[path = "server/page.rs"]
+mod page;
 #[path = "server/pyroscope_ingest.rs"]
 mod pyroscope_ingest;
 #[path = "server/recorded.rs"]
