@@ -7,7 +7,7 @@ use prost::Message;
 use crate::compression::{Encoding, decompress};
 use crate::pyroscope::trie;
 use crate::wire::{Reader, Wire};
-use crate::{Decoded, Error, Export, Limits, Upload, collapsed, otlp, perf_script, pprof, speedscope};
+use crate::{Decoded, Error, Export, Limits, Upload, collapsed, jfr, otlp, perf_script, pprof, speedscope};
 
 /// A file format that can be read here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -16,6 +16,8 @@ pub enum Format {
     Pprof,
     /// Collapsed stacks.
     Collapsed,
+    /// A recording of the JVM's Flight Recorder.
+    Jfr,
     /// Stacks without values, one line each time a stack was seen.
     Lines,
     /// A binary trie of stacks from an older agent of Pyroscope.
@@ -41,9 +43,10 @@ const DETECT_BYTES_MAX: usize = 1 << 20;
 
 impl Format {
     /// Every format.
-    pub const ALL: [Format; 11] = [
+    pub const ALL: [Format; 12] = [
         Format::Pprof,
         Format::Collapsed,
+        Format::Jfr,
         Format::Lines,
         Format::Trie,
         Format::Tree,
@@ -71,6 +74,7 @@ impl Format {
         match self {
             Format::Pprof => "pprof",
             Format::Collapsed => "collapsed",
+            Format::Jfr => "jfr",
             Format::Lines => "lines",
             Format::Trie => "trie",
             Format::Tree => "tree",
@@ -93,11 +97,8 @@ impl Format {
     /// The format of a file by its content, and by its name where several fit.
     pub fn detect(bytes: &[u8], file_name: &str) -> Result<Format, Error> {
         let plain = head(bytes)?;
-        if plain.starts_with(b"FLR\0") {
-            return Err(Error::Unsupported {
-                found: "a JFR file".to_owned(),
-                expected: "another format for now",
-            });
+        if jfr::looks_like(&plain) {
+            return Ok(Format::Jfr);
         }
         let text = text_of(&plain);
         match text.trim_start().as_bytes().first() {
@@ -114,6 +115,7 @@ impl Format {
         match self {
             Format::Pprof => pprof::decode(bytes, upload, limits),
             Format::Collapsed => collapsed::decode(bytes, upload, limits),
+            Format::Jfr => jfr::decode(bytes, upload, limits),
             Format::Lines => collapsed::decode_lines(bytes, upload, limits),
             Format::Trie => trie::decode_trie(bytes, upload, limits),
             Format::Tree => trie::decode_tree(bytes, upload, limits),
@@ -133,7 +135,7 @@ impl Format {
             Format::Collapsed => Some(collapsed::encode(export).into_bytes()),
             Format::Speedscope => Some(speedscope::encode(export).into_bytes()),
             Format::OtlpProfiles => Some(otlp::profiles::encode(&export.to_batch()).encode_to_vec()),
-            Format::Lines | Format::Trie | Format::Tree | Format::PerfScript => None,
+            Format::Jfr | Format::Lines | Format::Trie | Format::Tree | Format::PerfScript => None,
             Format::OtlpProfilesJson | Format::OtlpTraces | Format::OtlpTracesJson => None,
         }
     }

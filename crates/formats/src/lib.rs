@@ -1,4 +1,4 @@
-//! Bytes to model and back: OTLP traces and profiles, pprof, collapsed stacks, perf script, speedscope.
+//! Bytes to model and back: OTLP traces and profiles, pprof, JFR, collapsed stacks, perf script, speedscope.
 //!
 //! A decoder takes bytes and answers a [`Decoded`]: a batch in the model's one normal form, and
 //! [`Rejects`], which counts what had to be left out and why. One bad sample never costs a request; only
@@ -16,6 +16,7 @@ mod decoded;
 mod error;
 mod export;
 mod format;
+pub mod jfr;
 mod limits;
 pub mod links;
 pub mod otlp;

@@ -13,7 +13,7 @@ use crate::session::{Outcome, Session};
 
 /// Convert a profile between formats; no server needed
 ///
-/// Reads pprof, collapsed, perf-script, speedscope, otlp-profiles and otlp-profiles-json, plain, gzip or zstd, by
+/// Reads pprof, jfr, collapsed, perf-script, speedscope, otlp-profiles and otlp-profiles-json, plain, gzip or zstd, by
 /// content. Writes pprof, collapsed, speedscope and otlp-profiles. Links to spans are kept where the format has
 /// labels. What cannot be read is left out, counted, and said on standard error.
 #[derive(Args)]

@@ -12,7 +12,7 @@ use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, Request, StatusCode, header};
 use serde_json::json;
 use spanflame_formats::pyroscope::Series;
-use spanflame_formats::{Decoded, Format, Limits};
+use spanflame_formats::{Decoded, Format, Limits, jfr};
 use spanflame_model::ProfileInfo;
 use url::form_urlencoded;
 
@@ -108,7 +108,7 @@ impl Asked {
     fn decode(self, bytes: &[u8], limits: &Limits) -> Result<Decoded, Failure> {
         let Some(boundary) = &self.boundary else {
             let format = self.format.unwrap_or_else(|| by_content(bytes));
-            return self.decode_file(format, bytes, &SampleTypes::default(), limits);
+            return self.decode_file(format, (bytes, &[]), &SampleTypes::default(), limits);
         };
         let form = Form::read(bytes, boundary)?;
         let types = SampleTypes::parse(form.part("sample_type_config").unwrap_or_default())?;
@@ -118,24 +118,25 @@ impl Asked {
             return Err(Failure::invalid("prev_profile", message));
         }
         let format = self.format.unwrap_or(Format::Pprof);
-        let file = form.part("profile").or_else(|| form.only_part());
-        let file = file.ok_or_else(|| Failure::invalid("profile", "the form has no part profile, expected the profile there"))?;
-        self.decode_file(format, file, &types, limits)
+        let field = if format == Format::Jfr { "jfr" } else { "profile" };
+        let missing = || Failure::invalid(field, format!("the form has no part {field}, expected the profile there"));
+        let file = form.part(field).or_else(|| form.only_part()).ok_or_else(missing)?;
+        self.decode_file(format, (file, form.part("labels").unwrap_or_default()), &types, limits)
     }
 
-    fn decode_file(mut self, format: Format, bytes: &[u8], types: &SampleTypes, limits: &Limits) -> Result<Decoded, Failure> {
-        let mut about = spanflame_formats::Upload::default();
-        let is_text = matches!(format, Format::Collapsed | Format::Lines | Format::Trie | Format::Tree);
-        if is_text {
-            let measured = Measured::of(self.series.app(), &self.units, self.sample_rate)?;
-            self.series.set_app(&measured.app);
-            measured.describe(&mut about);
-        }
-        if format != Format::Pprof {
-            let window = self.window.unwrap_or_else(|| Window::instant(now()));
-            (about.time, about.duration_ns) = (Some(window.start()), Some(window.duration_ns()));
-        }
-        let mut decoded = format.decode(bytes, &about, limits)?;
+    /// Decodes a file with the labels that belong to it, which only JFR has.
+    fn decode_file(
+        mut self,
+        format: Format,
+        (bytes, labels): (&[u8], &[u8]),
+        types: &SampleTypes,
+        limits: &Limits,
+    ) -> Result<Decoded, Failure> {
+        let about = self.about(format)?;
+        let mut decoded = match format {
+            Format::Jfr => jfr::decode_with_labels(bytes, labels, &about, limits)?,
+            format => format.decode(bytes, &about, limits)?,
+        };
         self.series.push("pyroscope_spy", &self.spy);
         let identity = self
             .series
@@ -153,6 +154,27 @@ impl Asked {
             }
         }
         Ok(decoded)
+    }
+
+    /// What the query says about a file that says less itself.
+    fn about(&mut self, format: Format) -> Result<spanflame_formats::Upload, Failure> {
+        let mut about = spanflame_formats::Upload::default();
+        match format {
+            Format::Pprof => return Ok(about),
+            Format::Jfr => {
+                about.period = (1_000_000_000 / self.sample_rate) as i64;
+                return Ok(about);
+            }
+            Format::Collapsed | Format::Lines | Format::Trie | Format::Tree => {
+                let measured = Measured::of(self.series.app(), &self.units, self.sample_rate)?;
+                self.series.set_app(&measured.app);
+                measured.describe(&mut about);
+            }
+            _ => {}
+        }
+        let window = self.window.unwrap_or_else(|| Window::instant(now()));
+        (about.time, about.duration_ns) = (Some(window.start()), Some(window.duration_ns()));
+        Ok(about)
     }
 }
 
@@ -176,6 +198,7 @@ fn repair_types(info: &mut ProfileInfo) {
 fn format(name: &str, content_type: &str) -> Option<Format> {
     match (name, content_type) {
         ("pprof", _) => Some(Format::Pprof),
+        ("jfr", _) => Some(Format::Jfr),
         ("trie", _) | (_, "binary/octet-stream+trie") => Some(Format::Trie),
         ("tree", _) | (_, "binary/octet-stream+tree") => Some(Format::Tree),
         ("lines", _) => Some(Format::Lines),

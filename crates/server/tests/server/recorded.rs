@@ -266,6 +266,58 @@ async fn node_labels_on_the_root_find_the_slow_requests() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn java_events_without_trace_ids_are_found_through_their_spans() {
+    let (_directory, server) = start().await;
+    let recording = Recording::of("java-agent-otel");
+    recording.replay(&server, "ingest").await;
+    recording.replay(&server, "traces").await;
+    let mut slow_with_samples = 0;
+    for request in recording.truth() {
+        let path = format!(
+            "/api/v1/traces/{}/spans/{}/profile?scope=subtree&format=collapsed",
+            request.trace_id, request.root
+        );
+        let reply = server.get(&path).await;
+        // Only a part of the traces was recorded.
+        if reply.status == 404 {
+            continue;
+        }
+        let stacks = reply.text();
+        assert!(
+            !stacks.contains(if request.slow { ORDINARY } else { HOT }),
+            "{}: {stacks}",
+            request.trace_id
+        );
+        slow_with_samples += usize::from(request.slow && stacks.contains(HOT));
+    }
+    assert!(slow_with_samples > 50, "{slow_with_samples}");
+    let types = profile_types(&server).await;
+    assert!(
+        types.contains(&"memory:alloc_in_new_tlab_bytes:bytes:space:bytes".to_owned()),
+        "{types:?}"
+    );
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_recording_of_async_profiler_is_an_upload_as_any_other() {
+    let (_directory, server) = start().await;
+    let recording = Recording::of("async-profiler");
+    let reply = server
+        .post(server.http(), "/api/v1/ingest?service=zoo", &[], recording.read("cpu.jfr"))
+        .await;
+    assert_eq!(
+        (reply.status, &reply.json()["accepted"]),
+        (200, &Value::from(1)),
+        "{}",
+        reply.text()
+    );
+    let reply = server.get("/api/v1/profile?start=0&end=9000000000000000000&format=collapsed").await;
+    assert!(reply.text().contains(HOT) && reply.text().contains(ORDINARY));
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn datadog_labels_are_found_without_any_trace() {
     let (_directory, server) = start().await;
     let recording = Recording::of("node-datadog-pprof");
