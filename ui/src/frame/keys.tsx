@@ -8,6 +8,8 @@
 
 import { type RefObject, useEffect, useId, useRef, useSyncExternalStore } from "react";
 
+import { isField, isUnfocused, pressOf, takes } from "./press";
+
 export interface Key {
   /** As `KeyboardEvent.key` has it, with `Ctrl+`, `Alt+` or `Shift+` (for named keys) in front: `?`, `Escape`, `Shift+ArrowUp`. */
   press: string;
@@ -57,42 +59,19 @@ export function useKeys(title: string, keys: readonly Key[], reach: Reach = {}):
 }
 
 /** Whether a part may have the key, by where the focus is. */
-function reaches({ within, alsoUnfocused }: Reach, focus: Element | null): boolean {
+function reaches({ within, alsoUnfocused }: Reach, focus: HTMLElement | null): boolean {
   if (!within) return true;
-  if (focus === null || focus === document.body || focus.id === "screen") return alsoUnfocused === true;
-  return within.current?.contains(focus) ?? false;
-}
-
-function pressOf(event: KeyboardEvent): string {
-  const isNamed = event.key.length > 1;
-  const modifiers = [
-    event.ctrlKey || event.metaKey ? "Ctrl+" : "",
-    event.altKey ? "Alt+" : "",
-    event.shiftKey && isNamed ? "Shift+" : "",
-  ];
-  return modifiers.join("") + event.key;
-}
-
-function isField(target: EventTarget | null): boolean {
-  return (
-    target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName))
-  );
-}
-
-/** A focused button or link takes Enter and Space itself. */
-function isTakenByFocus(event: KeyboardEvent): boolean {
-  return (
-    event.target instanceof HTMLElement &&
-    /^(BUTTON|A|SUMMARY)$/.test(event.target.tagName) &&
-    ["Enter", " "].includes(event.key)
-  );
+  return isUnfocused(focus) ? alsoUnfocused === true : (within.current?.contains(focus) ?? false);
 }
 
 function onKey(event: KeyboardEvent): void {
-  if (event.defaultPrevented || isTakenByFocus(event) || (isField(event.target) && event.key !== "Escape")) return;
+  if (event.defaultPrevented) return;
+  const target = event.target instanceof HTMLElement ? event.target : null;
+  if (takes(target, event.key) || (isField(target) && event.key !== "Escape")) return;
   const press = pressOf(event);
+  const focus = document.activeElement instanceof HTMLElement ? document.activeElement : null;
   for (const part of registered.toReversed()) {
-    if (!reaches(part.reach(), document.activeElement)) continue;
+    if (!reaches(part.reach(), focus)) continue;
     const key = part.keys().find((one) => one.press === press);
     if (key && key.run() !== false) {
       event.preventDefault();
