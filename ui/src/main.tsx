@@ -18,6 +18,8 @@ const questions = new QueryClient({
     queries: {
       // Ranges are points in time: the same question has the same answer, except for what arrives late.
       staleTime: 15_000,
+      // Live mode asks a new question every few seconds; what nobody looks at any more need not pile up.
+      gcTime: 60_000,
       refetchOnWindowFocus: false,
       // The server is usually on this machine; "offline" says nothing about it.
       networkMode: "always",

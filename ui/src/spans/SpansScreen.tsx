@@ -31,6 +31,8 @@ export function SpansScreen() {
   const region = parseRegion(sel);
   const [isPanelOpen, setPanelOpen] = useState(true);
   const { query, cancel } = useQuestion(spansHistogram({ q, ...clock.range, range: "start" }, SIZE));
+  // Nothing found is told once, and not by the heatmap, the table and the profile each.
+  const nothing = query.data?.matched === 0 && !query.isPlaceholderData ? query.data : null;
   const mistake = query.error instanceof Failure && query.error.detail.line !== undefined ? query.error : null;
 
   const setRegion = (next: Region | null) =>
@@ -66,6 +68,8 @@ export function SpansScreen() {
       </div>
       {mistake ? (
         <Empty title="The query cannot be read">Correct it at the marked place and run it again.</Empty>
+      ) : nothing ? (
+        <NothingFound answer={nothing} q={q} />
       ) : (
         <div className={isPanelOpen ? "spans-body with-panel" : "spans-body"}>
           <div className="spans-left">
@@ -111,7 +115,6 @@ function Charts({
   onRegion: (region: Region | null) => void;
 }) {
   const navigate = useNavigate({ from: "/spans" });
-  if (answer.matched === 0) return <NothingFound answer={answer} q={q} />;
   const errors = answer.errors.reduce((sum, failed) => sum + failed, 0);
   return (
     <>
