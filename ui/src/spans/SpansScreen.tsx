@@ -11,6 +11,7 @@ import { useKeys } from "../frame/keys";
 import { Asked, Empty } from "../parts/State";
 import { count, counted, duration } from "../text/quantity";
 import { useClock } from "../time/clock";
+import { rangeSearch, widened } from "../time/range";
 import { FilterMenu } from "../traceql/FilterMenu";
 import { QueryBar } from "../traceql/QueryBar";
 import { isEverything, withConditions } from "../traceql/text";
@@ -32,7 +33,7 @@ export function SpansScreen() {
   const [isPanelOpen, setPanelOpen] = useState(true);
   const { query, cancel } = useQuestion(spansHistogram({ q, ...clock.range, range: "start" }, SIZE));
   // Nothing found is told once, and not by the heatmap, the table and the profile each.
-  const nothing = query.data?.matched === 0 && !query.isPlaceholderData ? query.data : null;
+  const isEmpty = query.data?.matched === 0 && !query.isPlaceholderData;
   const mistake = query.error instanceof Failure && query.error.detail.line !== undefined ? query.error : null;
 
   const setRegion = (next: Region | null) =>
@@ -68,8 +69,8 @@ export function SpansScreen() {
       </div>
       {mistake ? (
         <Empty title="The query cannot be read">Correct it at the marked place and run it again.</Empty>
-      ) : nothing ? (
-        <NothingFound answer={nothing} q={q} />
+      ) : isEmpty ? (
+        <NothingFound q={q} />
       ) : (
         <div className={isPanelOpen ? "spans-body with-panel" : "spans-body"}>
           <div className="spans-left">
@@ -180,18 +181,45 @@ function Quantile({
   );
 }
 
-function NothingFound({ answer, q }: { answer: SpansHistogram; q: string }) {
-  if (isEverything(q)) {
-    return (
-      <Empty title="No spans in this range">
-        Choose another range, or look at Home, which says how to send data where there is none.
-      </Empty>
-    );
-  }
+function NothingFound({ q }: { q: string }) {
+  const clock = useClock();
+  const navigate = useNavigate({ from: "/spans" });
+  const wider = widened(clock.text, clock.now);
+  const isFiltered = !isEverything(q);
   return (
-    <Empty title="No span matches">
-      None of the spans in this range matches <bdi className="mono">{q}</bdi> ({counted(answer.inspected, "span")} could
-      not be ruled out unseen). Take a condition out, or choose another range.
+    <Empty
+      title={isFiltered ? "No span matches" : "No spans in this range"}
+      actions={
+        <>
+          {wider && (
+            <button
+              type="button"
+              className="button"
+              onClick={() => void navigate({ search: (before) => ({ ...before, ...rangeSearch(wider) }) })}
+            >
+              Twice the range
+            </button>
+          )}
+          {isFiltered && (
+            <button
+              type="button"
+              className="button"
+              onClick={() => void navigate({ search: (before) => ({ ...before, q: undefined, sel: undefined }) })}
+            >
+              All spans of this range
+            </button>
+          )}
+        </>
+      }
+    >
+      {isFiltered ? (
+        <>
+          None of the spans in this range matches <bdi className="mono">{q}</bdi>. Take a condition out, or choose
+          another range.
+        </>
+      ) : (
+        "Choose another range, or look at Home, which says how to send data where there is none."
+      )}
     </Empty>
   );
 }
