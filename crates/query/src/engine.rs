@@ -10,6 +10,7 @@ mod operations;
 mod profile;
 mod search;
 mod selected;
+mod series;
 mod traces;
 
 use spanflame_model::Timestamp;

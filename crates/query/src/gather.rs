@@ -196,7 +196,8 @@ impl Sum {
     }
 }
 
-fn series_key(tenant: &Tenant, info: &ProfileInfo) -> u128 {
+/// Who sends: what tells the series of a gauge apart.
+pub(crate) fn series_key(tenant: &Tenant, info: &ProfileInfo) -> u128 {
     let mut hasher = Hasher::new();
     hasher.text(tenant.as_str());
     hasher.text(&info.name);

@@ -4,7 +4,7 @@
 //! time (parallel threads, coarse periods) and is never clamped. An answer without samples is an answer: it
 //! says why.
 
-use spanflame_model::{Label, Link, ProfileType, SpanId, StackId, StackSet, Tenant, TimeRange, TraceId, ValueType};
+use spanflame_model::{Fingerprint, Label, Link, ProfileType, SpanId, StackId, StackSet, Tenant, TimeRange, TraceId, ValueType};
 
 use crate::measure::TypeSelector;
 use crate::reasons::Reason;
@@ -53,6 +53,13 @@ pub enum Selection {
         /// Traces, in scope `trace`.
         trace_ids: Vec<TraceId>,
         /// Which profiles.
+        selector: LabelSelector,
+    },
+    /// Single profiles, each wholly if it overlaps the range.
+    Profiles {
+        /// Their identities.
+        ids: Vec<Fingerprint>,
+        /// Only of those with these labels.
         selector: LabelSelector,
     },
     /// Everything that the profiles of a selector's services hold, linked or not.

@@ -168,7 +168,8 @@ impl Received {
 }
 
 impl Manner {
-    const JSON: Manner = Manner {
+    /// Connect in JSON, for failures before anything is known of the client.
+    pub(crate) const JSON: Manner = Manner {
         protocol: Protocol::Connect,
         codec: Codec::Json,
         gzip: false,

@@ -6,11 +6,15 @@
 
 mod diff;
 mod flamegraph;
+mod heatmap;
 mod ingest;
 mod labels;
 mod profile;
 mod push;
 mod querier;
+mod render;
+mod series;
+mod stats;
 mod tree;
 
 use std::sync::Arc;
@@ -35,6 +39,7 @@ fn table() -> Vec<Endpoint> {
         ("POST", "/push.v1.PusherService/Push", post(push::push)),
     ];
     table.extend(querier::table());
+    table.extend(render::table());
     table
 }
 

@@ -18,6 +18,8 @@ mod otlp;
 mod page;
 #[path = "server/pyroscope_ingest.rs"]
 mod pyroscope_ingest;
+#[path = "server/pyroscope_query.rs"]
+mod pyroscope_query;
 #[path = "server/recorded.rs"]
 mod recorded;
 #[path = "server/scenario.rs"]

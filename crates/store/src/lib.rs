@@ -50,7 +50,9 @@ mod wal;
 pub use error::{Error, ErrorKind};
 pub use options::{Ack, StoreOptions};
 pub use repair::{Repair, repair};
-pub use snapshot::{RollupRow, RollupScan, SampleScan, ScanStats, Snapshot, SpanCondition, SpanFields, SpanScan, StoredSample, StoredSpan};
+pub use snapshot::{
+    RollupRow, RollupScan, SampleScan, ScanStats, Snapshot, SpanCondition, SpanFields, SpanScan, StoredSample, StoredSpan, StoredVolume,
+};
 pub use stats::{StoreStats, TableStats};
 pub use store::{Appended, Store};
 pub use verify::{Finding, FindingKind, Verification, verify};

@@ -13,6 +13,7 @@ use spanflame_model::{
 };
 
 use crate::Error;
+use crate::file::FileStats;
 use crate::head::{Head, HeadRows, HeadView};
 use crate::lookup::Lookup;
 use crate::reader::Reader;
@@ -149,6 +150,34 @@ pub struct RollupRow {
     pub sum: i64,
     /// Number of observations.
     pub count: u64,
+}
+
+/// How much is stored of one table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StoredVolume {
+    /// Files.
+    pub files: u64,
+    /// Rows in files and in memory.
+    pub rows: u64,
+    /// Bytes of the files.
+    pub bytes: u64,
+    /// From the first to the last time that a row covers; `None` if there is none.
+    pub time: Option<TimeRange>,
+}
+
+impl StoredVolume {
+    /// Takes in the time of some rows if it overlaps `range`; answers whether it does.
+    fn cover(&mut self, range: TimeRange, (first, last): (i64, i64)) -> bool {
+        let (first, last) = (Timestamp::from_unix_nanos_signed(first), Timestamp::from_unix_nanos_signed(last));
+        let time = first
+            .zip(last)
+            .and_then(|(first, last)| TimeRange::new(first, last.saturating_add(1)));
+        let Some(time) = time.filter(|time| time.overlap(range).is_some()) else {
+            return false;
+        };
+        self.time = Some(self.time.map_or(time, |known| known.cover(time)));
+        true
+    }
 }
 
 /// What a scan cost.
@@ -378,6 +407,26 @@ impl Snapshot {
             }
         }
         Ok(Some(services))
+    }
+
+    /// How much is stored of samples, in files that overlap `range` and in memory. Opens nothing.
+    pub fn sample_volume(&self, tenants: &[Tenant], range: TimeRange) -> Result<StoredVolume, Error> {
+        let mut volume = StoredVolume::default();
+        for file in self.version.files(Table::Samples) {
+            let stats = &file.stats;
+            if tenants.contains(&file.tenant) && stats.time_unix_nano.is_some_and(|time| volume.cover(range, time)) {
+                volume.files += 1;
+                volume.rows += stats.rows;
+                volume.bytes += stats.size_bytes;
+            }
+        }
+        for batch in self.heads.iter().flat_map(|head| head.batches(tenants, Table::Samples)) {
+            let time = FileStats::time_of(Table::Samples, &batch.rows).map_err(in_head)?;
+            if time.is_some_and(|time| volume.cover(range, time)) {
+                volume.rows += batch.rows.num_rows() as u64;
+            }
+        }
+        Ok(volume)
     }
 
     /// The latest arrival in this view; `None` if it holds nothing.

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use spanflame_model::{Link, ProfileInfo, ProfileType, Span, SpanKind, StatusCode};
-use spanflame_store::{SampleScan, SpanFields, SpanScan, StoredSample};
+use spanflame_store::{SampleScan, SpanFields, SpanScan, StoredSample, StoredVolume};
 
 use super::Engine;
 use super::fetch::check_tenants;
@@ -110,6 +110,12 @@ impl Engine {
         })
         .await?;
         Ok(names.into_iter().collect())
+    }
+
+    /// How many samples are stored, and how much room they take: of every file that overlaps the range.
+    pub fn profile_volume(&self, request: &CatalogRequest) -> Result<StoredVolume, Error> {
+        check_tenants(&request.tenants)?;
+        Ok(self.snapshot.sample_volume(&request.tenants, request.range)?)
     }
 
     /// Label sets of the profiles that one of `selectors` selects, with the types that it selects, in order of labels.

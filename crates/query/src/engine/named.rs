@@ -1,12 +1,14 @@
 //! Fetching for spans and traces that are named by id alone.
 
 use std::collections::{BTreeMap, HashSet};
+use std::ops::ControlFlow;
 
 use futures::stream::{self, StreamExt};
-use spanflame_model::{SpanId, TimeRange, TraceId};
-use spanflame_store::SpanFields;
+use spanflame_model::{Fingerprint, SpanId, TimeRange, TraceId};
+use spanflame_store::{SampleScan, SpanFields};
 
 use super::Engine;
+use super::profile::claimed_precision;
 use crate::Error;
 use crate::links::{NEAR_NS, TraceIndex};
 use crate::named::NamedCount;
@@ -95,6 +97,35 @@ impl Engine {
             };
         }
         Ok((scope, draft))
+    }
+
+    /// Profiles by identity: no index leads to them, so the range is to be short.
+    pub(super) async fn profiles_draft(
+        &self,
+        request: &ProfileRequest,
+        ids: &[Fingerprint],
+        selector: &LabelSelector,
+    ) -> Result<Draft, Error> {
+        let wanted: HashSet<&Fingerprint> = ids.iter().collect();
+        let scan = SampleScan {
+            tenants: request.tenants.clone(),
+            range: request.range.unwrap_or(TimeRange::ALL),
+            services: selector.services(),
+            unlinked_only: false,
+            received_before: None,
+        };
+        let mut draft = Draft::new(&request.profile_type, None, request.rows);
+        let mut selected = selector.remembering();
+        self.visit_samples(&scan, |stored| {
+            if wanted.contains(&stored.profile) && selected.selects(&stored.info) {
+                draft.add(stored, claimed_precision(&stored.sample.link));
+            }
+            ControlFlow::Continue(())
+        })
+        .await?;
+        draft.range = request.range;
+        draft.settle();
+        Ok(draft)
     }
 
     /// The trace with the samples that its spans `spans` may need; all of it for `None`.

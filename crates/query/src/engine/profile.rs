@@ -49,6 +49,7 @@ impl Engine {
                 trace_ids,
                 selector,
             } => self.named_draft(request, span_ids, trace_ids, selector).await?,
+            Selection::Profiles { ids, selector } => (None, self.profiles_draft(request, ids, selector).await?),
             Selection::Services { selector } => (None, self.services_draft(request, selector).await?),
         };
         self.complete((&request.tenants, &request.profile_type), scope, draft).await
@@ -233,7 +234,7 @@ fn sample_scan(tenants: &[Tenant], range: TimeRange, services: Option<Vec<String
 }
 
 /// Precision as far as the claim alone tells: which spans there are does not matter to a profile of services.
-fn claimed_precision(link: &Link) -> Precision {
+pub(super) fn claimed_precision(link: &Link) -> Precision {
     match link {
         Link::One { span_id: None, .. } => Precision::Trace,
         Link::One {

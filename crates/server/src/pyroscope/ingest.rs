@@ -1,8 +1,8 @@
 //! `POST /ingest`: one profile of one series, named in the query, as a raw body or as parts of a form.
 
 mod form;
-mod sample_type;
-mod window;
+pub(super) mod sample_type;
+pub(super) mod window;
 
 use std::sync::Arc;
 

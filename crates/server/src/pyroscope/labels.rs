@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr;
 
 use http::{HeaderMap, header};
-use spanflame_model::{ProfileType, TimeRange, Timestamp};
+use spanflame_model::{Fingerprint, ProfileType, TimeRange, Timestamp};
 use spanflame_proto::pyroscope as wire;
 use spanflame_query::{CatalogRequest, LabelSelector, ProfileSeries, prometheus_name};
 
@@ -39,7 +39,7 @@ const IDENTITIES: [&str; 14] = [
 ];
 
 /// The names that tell the types of profiles apart.
-const TYPE_NAMES: [&str; 6] = [
+pub(super) const TYPE_NAMES: [&str; 6] = [
     "__name__",
     "__period_type__",
     "__period_unit__",
@@ -207,6 +207,24 @@ fn label_set(series: &ProfileSeries, profile_type: &ProfileType, wanted: &[Strin
     set.into_iter().collect()
 }
 
+/// A profile's identity, in the shape of a UUID that clients expect.
+pub(super) fn write_profile_id(id: Fingerprint) -> String {
+    let hex = format!("{:032x}", id.0);
+    let parts = [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]];
+    parts.join("-")
+}
+
+/// The profile of a UUID.
+pub(super) fn profile_id(text: &str) -> Result<Fingerprint, Failure> {
+    let hex: String = text.chars().filter(|c| *c != '-').collect();
+    let id = u128::from_str_radix(&hex, 16).ok().filter(|_| hex.len() == 32);
+    let wrong = || {
+        let text: String = text.chars().take(80).collect();
+        Failure::invalid("profile_id_selector", format!("profile id is {text:?}, expected a UUID"))
+    };
+    id.map(Fingerprint).ok_or_else(wrong)
+}
+
 /// Labels on the wire.
 pub(super) fn pairs(labels: impl IntoIterator<Item = (String, String)>) -> Vec<wire::LabelPair> {
     let pair = |(name, value)| wire::LabelPair { name, value };
@@ -217,7 +235,8 @@ fn is_identity(name: &str) -> bool {
     IDENTITIES.contains(&name)
 }
 
-fn of_type(profile_type: &ProfileType, name: &str) -> String {
+/// What a type says under one of [`TYPE_NAMES`].
+pub(super) fn of_type(profile_type: &ProfileType, name: &str) -> String {
     let ProfileType {
         name: of_profile,
         sample,

@@ -33,6 +33,8 @@ pub(super) struct Wanted {
     /// `None` is every span and sample without.
     pub(super) spans: Option<Vec<String>>,
     pub(super) traces: Vec<String>,
+    /// UUIDs of single profiles.
+    pub(super) profiles: Vec<String>,
     /// Only stacks that begin so, root first.
     pub(super) call_site: Vec<String>,
 }
@@ -61,6 +63,17 @@ impl Wanted {
         if !spans.is_empty() && !self.traces.is_empty() {
             let message = "a span selector and a trace selector are given, expected one of them";
             return Err(Failure::invalid("trace_id_selector", message));
+        }
+        if !self.profiles.is_empty() {
+            if self.spans.is_some() || !self.traces.is_empty() {
+                let message = "a profile selector and one of spans or traces are given, expected one of them";
+                return Err(Failure::invalid("profile_id_selector", message));
+            }
+            let ids = self.profiles.iter().map(|text| labels::profile_id(text));
+            return Ok(Selection::Profiles {
+                ids: ids.collect::<Result<_, _>>()?,
+                selector,
+            });
         }
         if self.spans.is_none() && self.traces.is_empty() {
             return Ok(Selection::Services { selector });
@@ -114,10 +127,6 @@ pub(super) async fn merge_stacktraces(app: Arc<App>, call: Call<wire::SelectMerg
 
 /// The request of `SelectMergeStacktraces`, alone or as a side of a comparison.
 pub(super) fn of_stacktraces(question: wire::SelectMergeStacktracesRequest) -> Result<Wanted, Failure> {
-    if !question.profile_id_selector.is_empty() {
-        let message = "profile_id_selector is not supported: profiles have no ids of the server's";
-        return Err(Failure::invalid("profile_id_selector", message));
-    }
     Ok(Wanted {
         profile_type: question.profile_type_id,
         selector: question.label_selector,
@@ -125,6 +134,7 @@ pub(super) fn of_stacktraces(question: wire::SelectMergeStacktracesRequest) -> R
         end_ms: question.end,
         spans: Some(question.span_selector).filter(|spans| !spans.is_empty()),
         traces: question.trace_id_selector,
+        profiles: question.profile_id_selector,
         call_site: call_site(question.stack_trace_selector),
     })
 }

@@ -8,10 +8,10 @@ use prost::{Message, Name};
 use spanflame_proto::pyroscope as wire;
 use spanflame_query::{CatalogRequest, Engine, LabelSelector, ProfileSeries};
 
-use super::Endpoint;
-use super::diff;
 use super::labels::{self, Names};
 use super::profile;
+use super::series as over_time;
+use super::{Endpoint, diff, heatmap, stats};
 use crate::app::App;
 use crate::connect::{self, Call, Manner};
 use crate::failure::Failure;
@@ -36,7 +36,14 @@ pub(super) fn table() -> Vec<Endpoint> {
             "/querier.v1.QuerierService/SelectMergeProfile",
             connect::question(profile::merge_profile),
         ),
+        call("/querier.v1.QuerierService/SelectSeries", connect::question(over_time::select)),
+        call("/querier.v1.QuerierService/SelectHeatmap", connect::question(heatmap::select)),
         call("/querier.v1.QuerierService/Diff", connect::question(diff::diff)),
+        call(
+            "/querier.v1.QuerierService/GetProfileStats",
+            connect::question(stats::profile_stats),
+        ),
+        call("/querier.v1.QuerierService/AnalyzeQuery", connect::question(stats::analyze)),
     ]
 }
 

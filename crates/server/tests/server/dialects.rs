@@ -63,3 +63,8 @@ async fn tempo_answers_what_its_clients_ask() {
 async fn jaeger_answers_what_its_clients_ask() {
     scenario::check("jaeger").await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pyroscope_answers_what_its_clients_ask() {
+    scenario::check("pyroscope").await;
+}

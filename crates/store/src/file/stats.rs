@@ -34,6 +34,13 @@ pub(crate) struct FileStats {
 }
 
 impl FileStats {
+    /// First and last nanosecond that rows cover, both inclusive.
+    pub(crate) fn time_of(table: Table, rows: &RecordBatch) -> Result<Option<(i64, i64)>, Unreadable> {
+        let mut stats = StatsBuilder::new(table);
+        stats.add(rows)?;
+        Ok(stats.time)
+    }
+
     /// The statistics of Delta's `add` action: the number of rows, and bounds of the columns that readers
     /// from outside filter by.
     pub(crate) fn to_delta_stats_json(&self) -> String {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde::Deserialize;
 use spanflame_formats::Upload;
-use spanflame_model::{ProfileInfo, ValueType};
+use spanflame_model::{ProfileInfo, ProfileType, ValueType};
 
 use crate::failure::Failure;
 
@@ -31,6 +31,29 @@ const SUFFIXES: [(&str, &str, &str, &str); 20] = [
     ("lock_duration", "mutex", "delay", "nanoseconds"),
     ("exceptions", "exceptions", "exceptions", "count"),
 ];
+
+/// The application and the profile type that `app.suffix` asks for, as samples of such profiles are known; without a
+/// suffix it is CPU time. `None` for an unknown suffix, or no application.
+pub(in crate::pyroscope) fn application(text: &str) -> Option<(&str, ProfileType)> {
+    let (app, suffix) = match text.rsplit_once('.') {
+        Some((app, suffix)) => (app, suffix),
+        None => (text, "cpu"),
+    };
+    let (_, name, kind, unit) = SUFFIXES.into_iter().find(|row| row.0 == suffix)?;
+    let mut profile_type = ProfileType::cpu();
+    if name != "process_cpu" {
+        profile_type = ProfileType {
+            name: name.to_owned(),
+            sample: ValueType::new(kind, unit),
+            period: match name {
+                "memory" => ValueType::new("space", "bytes"),
+                "mutex" | "block" => ValueType::new("contentions", "count"),
+                _ => ValueType::new(kind, unit),
+            },
+        };
+    }
+    (!app.is_empty()).then_some((app, profile_type))
+}
 
 /// What stacks without a type of their own measure.
 #[derive(Debug)]

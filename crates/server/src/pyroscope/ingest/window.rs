@@ -43,8 +43,7 @@ impl Window {
             None => Ok(now),
             Some(text) => time(text, now).ok_or_else(|| {
                 let text: String = text.chars().take(80).collect();
-                let expected = "unix seconds, milliseconds, microseconds or nanoseconds, YYYYMMDD, or now-1h";
-                Failure::invalid(name, format!("{name} is {text:?}, expected {expected}"))
+                Failure::invalid(name, format!("{name} is {text:?}, expected {SPELLINGS}"))
             }),
         };
         let (from, until) = (read("from", from)?, read("until", until)?);
@@ -78,8 +77,11 @@ impl Window {
     }
 }
 
+/// The spellings of a time, for who expected one.
+pub(in crate::pyroscope) const SPELLINGS: &str = "unix seconds, milliseconds, microseconds or nanoseconds, YYYYMMDD, or now-1h";
+
 /// A time in any of Pyroscope's spellings.
-fn time(text: &str, now: Timestamp) -> Option<Timestamp> {
+pub(in crate::pyroscope) fn time(text: &str, now: Timestamp) -> Option<Timestamp> {
     if let Some(offset) = text.strip_prefix("now") {
         return match offset {
             "" => Some(now),
