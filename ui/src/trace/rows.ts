@@ -67,7 +67,11 @@ export function rowsOf(trace: Trace): Rows {
     // The second half of a shared span stands under the first.
     const above = indexOf.get(span.span_id) === at ? parent : indexOf.get(span.span_id);
     if (above === undefined || above === at) roots.push(at);
-    else children.get(above)?.push(at) ?? children.set(above, [at]);
+    else {
+      const siblings = children.get(above);
+      if (siblings) siblings.push(at);
+      else children.set(above, [at]);
+    }
   });
 
   const all: Row[] = [];
