@@ -7,6 +7,7 @@ import { Popover, useClosePopover } from "../parts/Popover";
 import { useClock } from "../time/clock";
 import { clock as clockText, editable, parseInstant, zoneName } from "../time/instant";
 import {
+  RANGE_DEFAULT,
   RANGE_PRESETS,
   type RangeText,
   isRelative,
@@ -37,7 +38,7 @@ export function RangePicker() {
   if (isTrace) return <ZoneOnly />;
   const { start, end } = clock.range;
   const label =
-    relativeName(clock.text) ??
+    relativeName(clock.isInvalid ? RANGE_DEFAULT : clock.text) ??
     `${clockText(start, zone, { beside: clock.now })} - ${clockText(end, zone, { beside: start })}`;
   return (
     <div className="range">
@@ -48,7 +49,8 @@ export function RangePicker() {
         align="right"
         button={
           <>
-            {label} <span className="muted">{zoneName(zone)}</span>
+            {clock.isInvalid && <span className="error-text">No range in the address:</span>} {label}{" "}
+            <span className="muted">{zoneName(zone)}</span>
           </>
         }
       >
