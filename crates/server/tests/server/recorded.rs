@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::harness::{Reply, TestServer, config};
@@ -21,6 +21,8 @@ struct Truth {
     trace_id: String,
     root: String,
     child: String,
+    /// 0 where the program did not write it down.
+    start_ns: i64,
 }
 
 impl Recording {
@@ -43,6 +45,7 @@ impl Recording {
                 trace_id: fields[1].to_owned(),
                 root: fields[2].to_owned(),
                 child: fields[3].to_owned(),
+                start_ns: fields[4].parse().unwrap_or(0),
             }
         });
         truth.collect()
@@ -137,6 +140,74 @@ async fn go_labels_of_the_local_root_find_the_slow_requests() {
     recording.replay(&server, "traces").await;
     recording.replay(&server, "cpu").await;
     check_local_root(&server, &recording, (929, 186)).await;
+    server.stop().await;
+}
+
+/// One call of Pyroscope's querier, as JSON.
+async fn querier(server: &TestServer, method: &str, question: Value) -> Value {
+    let path = format!("/querier.v1.QuerierService/{method}");
+    let headers = [("content-type", "application/json")];
+    let reply = server.post(server.http(), &path, &headers, question.to_string().into_bytes()).await;
+    assert_eq!(reply.status, 200, "{method}: {}", reply.text());
+    reply.json()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn grafana_finds_the_slow_requests_of_go_by_span_id_alone() {
+    const CPU: &str = "process_cpu:cpu:nanoseconds:cpu:nanoseconds";
+    let (_directory, server) = start().await;
+    let recording = Recording::of("go-rootspan");
+    for kind in ["traces", "cpu", "goroutine", "mem", "mutex", "block"] {
+        recording.replay(&server, kind).await;
+    }
+    let truth = recording.truth();
+    for request in truth
+        .iter()
+        .filter(|truth| truth.slow)
+        .chain(truth.iter().filter(|truth| !truth.slow).take(100))
+    {
+        let start_ms = request.start_ns / 1_000_000;
+        let question = json!({
+            "profileTypeID": CPU, "labelSelector": "{service_name=\"zoo-go\"}", "spanSelector": [request.root],
+            "start": (start_ms - 30_000).to_string(), "end": (start_ms + 30_000).to_string(),
+        });
+        let graph = &querier(&server, "SelectMergeSpanProfile", question).await["flamegraph"];
+        let names = graph["names"].to_string();
+        assert_eq!(names.contains(HOT), request.slow, "{}: {names}", request.root);
+        assert!(!(request.slow && names.contains(ORDINARY)), "{}: {names}", request.root);
+    }
+    let around = (truth[0].start_ns / 1_000_000 - 60_000, truth[0].start_ns / 1_000_000 + 120_000);
+    let range = |mut question: Value| {
+        question["start"] = json!(around.0);
+        question["end"] = json!(around.1);
+        question
+    };
+    let types = querier(&server, "ProfileTypes", range(json!({}))).await;
+    let types: Vec<&str> = types["profileTypes"]
+        .as_array()
+        .expect("types")
+        .iter()
+        .filter_map(|one| one["ID"].as_str())
+        .collect();
+    for expected in [
+        CPU,
+        "memory:inuse_space:bytes:space:bytes",
+        "goroutine:goroutine:count:goroutine:count",
+    ] {
+        assert!(types.contains(&expected), "{types:?}");
+    }
+    // Equal types under two names: only the name tells them apart.
+    for name in ["mutex", "block"] {
+        let one = format!("{name}:delay:nanoseconds:contentions:count");
+        assert!(types.contains(&one.as_str()), "{types:?}");
+        let question = range(json!({ "name": "__name__", "matchers": [format!("{{__profile_type__=\"{one}\"}}")] }));
+        assert_eq!(querier(&server, "LabelValues", question).await["names"], json!([name]));
+    }
+    let series = querier(&server, "Series", range(json!({ "labelNames": ["service_name", "region"] }))).await;
+    let expected = json!([{ "labels": [{ "name": "region", "value": "eu-1" }, { "name": "service_name", "value": "zoo-go" }] }]);
+    assert_eq!(series["labelsSet"], expected);
+    let listed = querier(&server, "LabelNames", range(json!({}))).await.to_string();
+    assert!(!listed.contains("span_id") && !listed.contains("session"), "{listed}");
     server.stop().await;
 }
 
