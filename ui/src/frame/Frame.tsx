@@ -3,7 +3,8 @@
 import { Link, Outlet, useRouterState } from "@tanstack/react-router";
 import { useRef, useState } from "react";
 
-import { type FrameSearch, frameSearch } from "../url/text";
+import { type SpansSearch, spansSearch } from "../spans/search";
+import { type FrameSearch, frameSearch, searchText } from "../url/text";
 import { useThemeChoice } from "../theme/theme";
 import { rangeText } from "../time/range";
 import { ClockProvider } from "../time/clock";
@@ -27,7 +28,7 @@ export function Frame() {
     { press: "/", does: "search", run: () => search.current?.focus() },
     { press: "?", does: "this list", run: () => setHelpOpen(true) },
   ]);
-  const range = useFrameRange();
+  const { range, spans } = useWays();
   return (
     <ClockProvider text={rangeText(range)} live={range.live === "on"}>
       <a className="skip" href="#screen">
@@ -50,7 +51,7 @@ export function Frame() {
           <Link
             key={screen.to}
             to={screen.to}
-            search={range}
+            search={screen.to === "/spans" ? spans : range}
             activeOptions={{ exact: screen.to === "/", includeSearch: false }}
           >
             {screen.label}
@@ -66,15 +67,17 @@ export function Frame() {
 }
 
 /**
- * The range that the screens share. A trace and a comparison use `start` and `end` of their address for something else or not
- * at all; there the range is the one of the screen before, so that the way back leads to the same spans.
+ * What the way to the other screens keeps. The range is shared by all of them; a trace uses `start` and `end` of its address for
+ * something else, so there it is the range of the screen before. From a trace, Spans is the list that one came from.
  */
-function useFrameRange(): FrameSearch {
+function useWays(): { range: FrameSearch; spans: SpansSearch } {
   const location = useRouterState({ select: (state) => state.location });
-  const [kept, keep] = useState<FrameSearch>({});
-  const said = location.pathname.startsWith("/trace/") ? kept : frameSearch(location.search);
-  if (said.start !== kept.start || said.end !== kept.end || said.live !== kept.live) keep(said);
-  return said;
+  const [kept, keep] = useState<{ range: FrameSearch; spans: SpansSearch }>({ range: {}, spans: {} });
+  if (location.pathname.startsWith("/trace/")) return kept;
+  const range = frameSearch(location.search);
+  const spans = location.pathname === "/spans" ? spansSearch(location.search) : range;
+  if (searchText({ ...spans }) !== searchText({ ...kept.spans })) keep({ range, spans });
+  return { range, spans: range };
 }
 
 const THEMES = {
