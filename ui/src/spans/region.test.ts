@@ -45,7 +45,7 @@ test("a region outlives a narrower range, and one outside of it selects next to 
   expect([isOutside(RANGE, { start: 8_999n }), isOutside(RANGE, { min_ns: 5 })]).toEqual([false, false]);
 });
 
-test("the rest has the other durations, or else the other time", () => {
+test("the rest has the other durations, or else the other time, or else what the query leaves out", () => {
   expect(restOf("", RANGE, { min_ns: 5 })).toMatchObject({ q: "{ duration < 5ns }", ...RANGE });
   expect(restOf("{ kind = server }", RANGE, { start: 2_000n, min_ns: 5, max_ns: 9 })).toMatchObject({
     q: "{ kind = server && (duration < 5ns || duration >= 9ns) }",
@@ -53,6 +53,7 @@ test("the rest has the other durations, or else the other time", () => {
   });
   expect(restOf("", RANGE, { start: 2_000n })).toMatchObject({ start: 1_000n, end: 2_000n });
   expect(restOf("", RANGE, { end: 2_000n })).toMatchObject({ start: 2_000n, end: 9_000n });
+  expect(restOf("{ kind = server }", RANGE, null)).toMatchObject({ q: "{ !(kind = server) }", ...RANGE });
   expect(restOf("", RANGE, null)).toBeNull();
 });
 

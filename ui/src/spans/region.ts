@@ -9,7 +9,7 @@ import type { Selection } from "../api/questions";
 import { duration } from "../text/quantity";
 import { parseNano } from "../time/nano";
 import type { TimeRange } from "../time/range";
-import { withConditions } from "../traceql/text";
+import { negated, withConditions } from "../traceql/text";
 
 export interface Region {
   start?: bigint | undefined;
@@ -63,11 +63,14 @@ function durationConditions(region: Region | null): string[] {
 }
 
 /**
- * What to compare the region with: the other durations in the whole range; for a region of time alone the time before it, else
- * after it. `null` without a region.
+ * What to compare the selection with: the other durations in the whole range; for a region of time alone the time before it,
+ * else after it; without a region what the query leaves out. `null` where nothing is left.
  */
 export function restOf(q: string, range: TimeRange, region: Region | null): Selection | null {
-  if (region === null) return null;
+  if (region === null) {
+    const left = negated(q);
+    return left === null ? null : { q: left, ...range, range: "start" };
+  }
   const [below, above] = [region.min_ns, region.max_ns];
   if (below !== undefined || above !== undefined) {
     const others = [

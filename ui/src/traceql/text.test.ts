@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 
-import { equals, field, isEverything, quoted, withConditions } from "./text";
+import { equals, field, isEverything, negated, quoted, withConditions } from "./text";
 
 function check(q: string, conditions: string[], expected: string): void {
   expect(withConditions(q, conditions)).toBe(expected);
@@ -53,4 +53,9 @@ test("everything is asked for by nothing, or by empty braces", () => {
     false,
     false,
   ]);
+});
+
+test("what a query leaves out is its negation", () => {
+  expect(negated("{ status = error || kind = server }")).toBe("{ !(status = error || kind = server) }");
+  expect([negated(""), negated("{ }"), negated("{ a } >> { b }")]).toEqual([null, null, null]);
 });

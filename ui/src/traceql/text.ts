@@ -64,6 +64,12 @@ export function withConditions(q: string, conditions: readonly string[]): string
   return `{ ${[first, ...conditions].filter((part) => part !== "").join(" && ")} }`;
 }
 
+/** The spans that the query leaves out; `null` where it leaves out none, or is no single filter. */
+export function negated(q: string): string | null {
+  const inner = inside(q);
+  return inner ? `{ !(${inner}) }` : null;
+}
+
 /** Whether the query selects every span. */
 export function isEverything(q: string): boolean {
   return inside(q) === "";
