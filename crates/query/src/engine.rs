@@ -11,6 +11,7 @@ mod profile;
 mod search;
 mod selected;
 mod series;
+mod timeline;
 mod traces;
 
 use spanflame_model::Timestamp;

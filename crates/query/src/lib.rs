@@ -25,6 +25,7 @@ mod selected;
 mod selector;
 mod series;
 mod tags;
+mod timeline;
 mod trace;
 mod traces;
 mod tree;
@@ -48,6 +49,7 @@ pub use selected::{RangeRule, SelectedProfile, SelectedRequest, SelectedSpans, S
 pub use selector::{LabelSelector, prometheus_name};
 pub use series::{Item, ItemId, ItemKind, SeriesRequest, StepSeries};
 pub use tags::{Tags, text_of};
+pub use timeline::{Moment, Timeline, TimelineRequest, TimelineThread};
 pub use trace::{SpanProfile, Trace, TraceData, TraceRequest, TraceSpan};
 pub use traces::{FoundTrace, MatchedSpan, SpanCount, TracesRequest};
 pub use tree::{CallTree, NODES_MAX, ShownFrame, StackTotal};

@@ -131,6 +131,20 @@ impl Measure {
         read(self.index, self.factor, info, sample, range)
     }
 
+    /// The part of a sample's value that belongs to one of its times. The parts of all times add up to the value.
+    pub(crate) fn read_moment(&self, info: &ProfileInfo, sample: &Sample, at: usize) -> i64 {
+        let (values, times) = (&sample.values, sample.times.len());
+        if values.is_empty() {
+            return self.factor;
+        }
+        if info.types.len() == 1 && values.len() == times {
+            return values[at].saturating_mul(self.factor);
+        }
+        let whole = i128::from(values.get(self.index).copied().unwrap_or(0)) * i128::from(self.factor);
+        let until = |at: usize| (whole * at as i128).div_euclid(times as i128);
+        (until(at + 1) - until(at)).clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64
+    }
+
     /// The same for the value at `index` as it was sent.
     pub(crate) fn read_sent(index: usize, info: &ProfileInfo, sample: &Sample, range: Option<TimeRange>) -> Option<Reading> {
         read(index, 1, info, sample, range)

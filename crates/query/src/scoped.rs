@@ -15,17 +15,40 @@ use crate::measure::TypeSelector;
 use crate::profile::{Evidence, PrecisionCounts, Scope};
 use crate::reasons::{Reason, ReasonCode, SKEW_NS, text_of_ns};
 use crate::rows::RowCollector;
+use crate::timeline::Moments;
 use crate::trace::TraceData;
 
 /// Sums and evidence of an answer whose stacks are still ids.
 pub(crate) struct Draft {
     pub(crate) gather: Gather,
     pub(crate) rows: Option<RowCollector>,
+    pub(crate) moments: Option<Moments>,
     pub(crate) evidence: Evidence,
     /// The time that the selection covers.
     pub(crate) range: Option<TimeRange>,
     /// The spans for whose services it is to be found out why there are no samples.
     pub(crate) unexplained: Vec<Span>,
+}
+
+/// What to keep of samples beside their sums by stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Keep {
+    /// Nothing.
+    Sums,
+    /// What was sent, for a lossless export.
+    Rows,
+    /// When they were taken, of so many.
+    Moments(usize),
+}
+
+impl From<bool> for Keep {
+    /// Whether rows are asked for.
+    fn from(rows: bool) -> Keep {
+        match rows {
+            true => Keep::Rows,
+            false => Keep::Sums,
+        }
+    }
 }
 
 /// What is asked of one trace.
@@ -36,14 +59,20 @@ pub(crate) struct ScopedQuestion<'a> {
     pub(crate) scope: Scope,
     pub(crate) selector: &'a TypeSelector,
     pub(crate) range: Option<TimeRange>,
-    pub(crate) rows: bool,
+    pub(crate) keep: Keep,
 }
 
 impl Draft {
-    pub(crate) fn new(selector: &TypeSelector, range: Option<TimeRange>, rows: bool) -> Draft {
+    pub(crate) fn new(selector: &TypeSelector, range: Option<TimeRange>, keep: impl Into<Keep>) -> Draft {
+        let keep = keep.into();
+        let moments = match keep {
+            Keep::Moments(limit) => Some(Moments::new(selector.clone(), range, limit)),
+            Keep::Sums | Keep::Rows => None,
+        };
         Draft {
             gather: Gather::new(selector.clone(), range),
-            rows: rows.then(|| RowCollector::new(selector.clone(), range)),
+            rows: (keep == Keep::Rows).then(|| RowCollector::new(selector.clone(), range)),
+            moments,
             evidence: Evidence::default(),
             range,
             unexplained: Vec::new(),
@@ -56,6 +85,9 @@ impl Draft {
         self.evidence.precision.count(precision, samples);
         if let Some(rows) = self.rows.as_mut().filter(|_| samples > 0) {
             rows.add(stored);
+        }
+        if let Some(moments) = self.moments.as_mut().filter(|_| samples > 0) {
+            moments.add(stored);
         }
         samples
     }
@@ -130,7 +162,7 @@ impl TraceData {
             index: &index,
             question,
             members,
-            draft: Draft::new(question.selector, question.range, question.rows),
+            draft: Draft::new(question.selector, question.range, question.keep),
             held_by_root: 0,
             skew: Skew::default(),
         };

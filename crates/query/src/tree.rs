@@ -87,10 +87,51 @@ impl CallTree {
         self.len() <= 1
     }
 
+    /// Finds the frames of single stacks among those of the tree.
+    pub(crate) fn frame_index(&self) -> FrameIndex {
+        let identity = |frame: &ShownFrame| (frame.function.clone(), frame.file.clone(), frame.module.clone());
+        let behind_root = self.frames.iter().enumerate().skip(1);
+        FrameIndex {
+            by_identity: behind_root.map(|(index, frame)| (identity(frame), index as u32)).collect(),
+        }
+    }
+
     /// How many functions of the tree have no name.
     pub fn unresolved_frames(&self) -> u64 {
         self.frames.iter().filter(|frame| frame.unresolved).count() as u64
     }
+}
+
+/// The frames of a tree by what is shown of them.
+pub(crate) struct FrameIndex {
+    by_identity: HashMap<Identity, u32>,
+}
+
+/// What frames merge by: function, file, module.
+type Identity = (String, String, String);
+
+fn identity(frame: &Frame) -> Identity {
+    (frame.display_name(), frame.file.clone(), frame.module.clone())
+}
+
+impl FrameIndex {
+    /// A stack as the tree shows it, root first.
+    pub(crate) fn path(&self, stack: StackId, stacks: &StackSet) -> Vec<u32> {
+        let unknown = Frame::default();
+        frames_of(stack, stacks, &unknown)
+            .map_while(|frame| self.by_identity.get(&identity(frame)).copied())
+            .collect()
+    }
+}
+
+/// The frames of a stack, root first; one unknown frame if the stack is missing.
+fn frames_of<'a>(stack: StackId, stacks: &'a StackSet, unknown: &'a Frame) -> impl Iterator<Item = &'a Frame> {
+    let ids = stacks.stack(stack);
+    let found = ids
+        .into_iter()
+        .flat_map(|ids| ids.iter().rev())
+        .map(move |id| stacks.frame(*id).map_or(unknown, |frame| frame));
+    found.chain(ids.is_none().then_some(unknown))
 }
 
 /// One node while the tree grows.
@@ -104,7 +145,7 @@ struct Node {
 
 struct Builder {
     frames: Vec<ShownFrame>,
-    frame_by_identity: HashMap<(String, String, String), u32>,
+    frame_by_identity: HashMap<Identity, u32>,
     lines: HashMap<(u32, i64), i128>,
     nodes: Vec<Node>,
     node_by_edge: HashMap<(u32, u32), u32>,
@@ -134,10 +175,7 @@ impl Builder {
         let unknown = Frame::default();
         let mut node = 0;
         self.nodes[0].count(total);
-        let frames = stacks.stack(total.stack).map(|ids| ids.iter().rev().map(|id| stacks.frame(*id)));
-        let found = frames.into_iter().flatten().map(|frame| frame.map_or(&unknown, |frame| frame));
-        let missing = stacks.stack(total.stack).is_none().then_some(&unknown);
-        for frame in found.chain(missing) {
+        for frame in frames_of(total.stack, stacks, &unknown) {
             match self.descend(node, frame, total) {
                 Some(child) => node = child,
                 None => {
@@ -167,7 +205,7 @@ impl Builder {
     }
 
     fn shown(&mut self, frame: &Frame) -> u32 {
-        let identity = (frame.display_name(), frame.file.clone(), frame.module.clone());
+        let identity = identity(frame);
         if let Some(index) = self.frame_by_identity.get(&identity) {
             let shown = &mut self.frames[*index as usize];
             if shown.kind.is_empty() {

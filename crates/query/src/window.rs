@@ -10,7 +10,7 @@ use spanflame_store::StoredSample;
 
 use crate::links::Precision;
 use crate::measure::TypeSelector;
-use crate::scoped::Draft;
+use crate::scoped::{Draft, Keep};
 
 /// By what a sample without ids was matched to a span, finest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -102,12 +102,24 @@ impl Place {
         Place {
             service: resource.service().to_owned(),
             thread_id: None,
-            pid: attributes.get("process.pid").and_then(Value::to_int),
+            pid: pid_of(resource),
             instance: first(attributes, &["service.instance.id"]),
             container: first(attributes, &CONTAINER_KEYS),
             host: first(attributes, &HOST_KEYS),
         }
     }
+}
+
+/// The process of a resource, if it is one.
+pub(crate) fn pid_of(resource: &Resource) -> Option<i64> {
+    resource.attributes().get("process.pid").and_then(Value::to_int)
+}
+
+/// What tells one instance of a service from another: its own id, else its container, else its host.
+pub(crate) fn instance_of(resource: &Resource) -> Option<String> {
+    let keys = ["service.instance.id", "k8s.pod.name", "container.id", "host.name", "host.id"];
+    let mut known = keys.iter().filter_map(|key| resource.attributes().get_str(key));
+    known.find(|text| !text.is_empty()).map(str::to_owned)
 }
 
 fn first(attributes: &Attributes, keys: &[&str]) -> Option<String> {
@@ -130,7 +142,7 @@ pub(crate) struct WindowCount<'a> {
     place: Place,
     selector: &'a TypeSelector,
     range: TimeRange,
-    rows: bool,
+    keep: Keep,
     best: Option<(WindowMatch, Draft)>,
     recent: Option<RecentLevel>,
 }
@@ -145,13 +157,13 @@ struct RecentLevel {
 
 impl<'a> WindowCount<'a> {
     /// Counts what ran where `span` ran, in `range`.
-    pub(crate) fn new(span: &'a Span, selector: &'a TypeSelector, range: TimeRange, rows: bool) -> WindowCount<'a> {
+    pub(crate) fn new(span: &'a Span, selector: &'a TypeSelector, range: TimeRange, keep: impl Into<Keep>) -> WindowCount<'a> {
         WindowCount {
             place: Place::of_span(span),
             span,
             selector,
             range,
-            rows,
+            keep: keep.into(),
             best: None,
             recent: None,
         }
@@ -171,7 +183,7 @@ impl<'a> WindowCount<'a> {
             return;
         }
         if self.best.as_ref().is_none_or(|(best, _)| level < *best) {
-            let mut draft = Draft::new(self.selector, Some(self.range), self.rows);
+            let mut draft = Draft::new(self.selector, Some(self.range), self.keep);
             if draft.add(stored, Precision::Window) > 0 {
                 self.best = Some((level, draft));
             } else {
@@ -199,7 +211,7 @@ impl<'a> WindowCount<'a> {
     pub(crate) fn finish(self) -> Draft {
         let (level, mut draft) = match self.best {
             Some((level, draft)) => (Some(level), draft),
-            None => (None, Draft::new(self.selector, Some(self.range), self.rows)),
+            None => (None, Draft::new(self.selector, Some(self.range), self.keep)),
         };
         draft.settle();
         draft.evidence.window_match = level;

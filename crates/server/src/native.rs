@@ -8,6 +8,7 @@ mod histogram;
 mod params;
 mod profile;
 mod spans;
+mod timeline;
 mod trace;
 mod upload;
 
@@ -37,6 +38,8 @@ fn table() -> Vec<(&'static str, MethodRouter<Arc<App>>)> {
         ("/api/v1/traces/{trace_id}", get(trace::trace)),
         ("/api/v1/traces/{trace_id}/profile", get(profile::of_trace)),
         ("/api/v1/traces/{trace_id}/spans/{span_id}/profile", get(profile::of_span)),
+        ("/api/v1/traces/{trace_id}/samples", get(timeline::of_trace)),
+        ("/api/v1/traces/{trace_id}/spans/{span_id}/samples", get(timeline::of_span)),
         ("/api/v1/spans", get(spans::search)),
         ("/api/v1/spans/profile", get(profile::of_selection)),
         ("/api/v1/spans/histogram", get(histogram::histogram)),

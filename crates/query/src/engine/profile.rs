@@ -11,7 +11,7 @@ use crate::expired::Wanted;
 use crate::links::{Precision, TraceIndex};
 use crate::measure::TypeSelector;
 use crate::reasons::{AROUND_NS, Reason, ReasonCode, Surroundings, explain};
-use crate::scoped::{Draft, ScopedQuestion, skew_to_parent};
+use crate::scoped::{Draft, Keep, ScopedQuestion, skew_to_parent};
 use crate::selector::LabelSelector;
 use crate::tree::CallTree;
 use crate::window::WindowCount;
@@ -26,6 +26,9 @@ const SURROUNDING_SAMPLES_MAX: usize = 200_000;
 /// Whose profile is asked for, and of which type.
 type Asked<'a> = (&'a [Tenant], &'a TypeSelector);
 
+/// What is asked for, and what to keep of it.
+pub(super) type Kept<'a> = (&'a ProfileRequest, Keep);
+
 impl Engine {
     /// The profile of a selection. [`Error::NotFound`] for a trace or span that neither span nor sample names.
     pub async fn profile(&self, request: &ProfileRequest) -> Result<ProfileAnswer, Error> {
@@ -35,13 +38,20 @@ impl Engine {
                 trace_id,
                 span_id,
                 scope: Scope::Window,
-            } => (Some(Scope::Window), self.window_draft(request, *trace_id, *span_id).await?),
+            } => {
+                let draft = self.window_draft((request, request.rows.into()), *trace_id, *span_id).await?;
+                (Some(Scope::Window), draft)
+            }
             Selection::Span { trace_id, span_id, scope } => {
-                let draft = self.scoped_draft(request, *trace_id, Some(*span_id), *scope).await?;
+                let draft = self
+                    .scoped_draft((request, request.rows.into()), *trace_id, Some(*span_id), *scope)
+                    .await?;
                 (Some(*scope), draft)
             }
             Selection::Trace { trace_id } => {
-                let draft = self.scoped_draft(request, *trace_id, None, Scope::Trace).await?;
+                let draft = self
+                    .scoped_draft((request, request.rows.into()), *trace_id, None, Scope::Trace)
+                    .await?;
                 (Some(Scope::Trace), draft)
             }
             Selection::Named {
@@ -55,7 +65,8 @@ impl Engine {
         self.complete((&request.tenants, &request.profile_type), scope, draft).await
     }
 
-    async fn scoped_draft(&self, request: &ProfileRequest, trace: TraceId, span: Option<SpanId>, scope: Scope) -> Result<Draft, Error> {
+    pub(super) async fn scoped_draft(&self, asked: Kept<'_>, trace: TraceId, span: Option<SpanId>, scope: Scope) -> Result<Draft, Error> {
+        let (request, keep) = asked;
         let mut data = self.fetch_named(&request.tenants, trace, SpanFields::ALL).await?;
         let relevant = TraceIndex::new(trace, &data.spans).relevant(span, scope);
         self.add_loose(&request.tenants, &relevant, &mut data).await?;
@@ -68,7 +79,7 @@ impl Engine {
             scope,
             selector: &request.profile_type,
             range: request.range,
-            rows: request.rows,
+            keep,
         })?;
         for span in std::mem::take(&mut draft.unexplained) {
             let reasons = self.explain((&request.tenants, &request.profile_type), &span, scope).await?;
@@ -77,7 +88,8 @@ impl Engine {
         Ok(draft)
     }
 
-    async fn window_draft(&self, request: &ProfileRequest, trace: TraceId, span_id: SpanId) -> Result<Draft, Error> {
+    pub(super) async fn window_draft(&self, asked: Kept<'_>, trace: TraceId, span_id: SpanId) -> Result<Draft, Error> {
+        let (request, keep) = asked;
         let mut data = self.fetch_named(&request.tenants, trace, SpanFields::ALL).await?;
         if !data.spans.iter().any(|stored| stored.span.span_id == span_id) {
             self.add_samples_by_span(&request.tenants, &[span_id], TimeRange::ALL, &mut data)
@@ -86,7 +98,7 @@ impl Engine {
         let index = TraceIndex::new(trace, &data.spans).assuming(span_id);
         data.check_known(&index, Some(span_id))?;
         let Some(stored) = index.get(span_id).first() else {
-            let mut draft = Draft::new(&request.profile_type, request.range, request.rows);
+            let mut draft = Draft::new(&request.profile_type, request.range, keep);
             let text = format!("span {span_id} was not received, so its time and place are unknown");
             draft
                 .evidence
@@ -100,7 +112,7 @@ impl Engine {
             field: "start",
             message: format!("the range does not overlap span {span_id}, expected a range that does"),
         })?;
-        let mut count = WindowCount::new(span, &request.profile_type, range, request.rows);
+        let mut count = WindowCount::new(span, &request.profile_type, range, keep);
         let mut scan = sample_scan(&request.tenants, range, Some(vec![count.service().to_owned()]));
         scan.unlinked_only = true;
         self.visit_samples(&scan, |stored| {

@@ -51,7 +51,7 @@ fn ask(data: &TraceData, span: Option<SpanId>, scope: Scope) -> Result<Draft, Er
         scope,
         selector: &TypeSelector::Cpu,
         range: None,
-        rows: false,
+        keep: Keep::Sums,
     })
 }
 

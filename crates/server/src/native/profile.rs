@@ -57,15 +57,11 @@ pub(super) async fn of_span(
     headers: HeaderMap,
 ) -> Result<Response, Failure> {
     let params = Params::parse(query.as_deref(), &["scope", "type", "format", "start", "end"])?;
-    let selection = Selection::Span {
-        trace_id: id("trace_id", &trace_id)?,
-        span_id: id("span_id", &span_id)?,
-        scope: scope(&params)?.unwrap_or_default(),
-    };
+    let selection = span_selection(&params, &trace_id, &span_id)?;
     answer(&app, "span_profile", Question::new(&params, &headers, selection)?).await
 }
 
-/// `GET /api/v1/traces/{trace_id}/profile`. The scope of a trace is the trace; naming it is allowed.
+/// `GET /api/v1/traces/{trace_id}/profile`.
 pub(super) async fn of_trace(
     State(app): State<Arc<App>>,
     Path(trace_id): Path<String>,
@@ -73,14 +69,28 @@ pub(super) async fn of_trace(
     headers: HeaderMap,
 ) -> Result<Response, Failure> {
     let params = Params::parse(query.as_deref(), &["scope", "type", "format", "start", "end"])?;
-    if let Some(other) = scope(&params)?.filter(|scope| *scope != Scope::Trace) {
+    let selection = trace_selection(&params, &trace_id)?;
+    answer(&app, "trace_profile", Question::new(&params, &headers, selection)?).await
+}
+
+/// A trace of a path. Its scope is the trace; naming it is allowed.
+pub(super) fn trace_selection(params: &Params, trace_id: &str) -> Result<Selection, Failure> {
+    if let Some(other) = scope(params)?.filter(|scope| *scope != Scope::Trace) {
         let message = format!("scope is {:?}, expected trace; other scopes need a span", other.as_str());
         return Err(Failure::invalid("scope", message));
     }
-    let selection = Selection::Trace {
-        trace_id: id("trace_id", &trace_id)?,
-    };
-    answer(&app, "trace_profile", Question::new(&params, &headers, selection)?).await
+    Ok(Selection::Trace {
+        trace_id: id("trace_id", trace_id)?,
+    })
+}
+
+/// A span of a path, in the scope that is asked for.
+pub(super) fn span_selection(params: &Params, trace_id: &str, span_id: &str) -> Result<Selection, Failure> {
+    Ok(Selection::Span {
+        trace_id: id("trace_id", trace_id)?,
+        span_id: id("span_id", span_id)?,
+        scope: scope(params)?.unwrap_or_default(),
+    })
 }
 
 /// `GET /api/v1/profile`: everything that the selected services ran in a range of time.
@@ -290,7 +300,7 @@ struct WireSelectedSpans {
 }
 
 #[derive(Serialize)]
-struct WireFrame<'a> {
+pub(super) struct WireFrame<'a> {
     function: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<&'a str>,
@@ -315,7 +325,7 @@ struct WireTree<'a> {
 }
 
 #[derive(Serialize)]
-struct WireEvidence<'a> {
+pub(super) struct WireEvidence<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     period_ns: Option<u64>,
     precision: WirePrecision,
@@ -384,7 +394,7 @@ impl<'a> WireSelectedProfile<'a> {
 }
 
 /// The full name; of a kind that nobody has sent only what was asked for is known.
-fn type_name(profile_type: &ProfileType) -> String {
+pub(super) fn type_name(profile_type: &ProfileType) -> String {
     let ProfileType { sample, period, .. } = profile_type;
     match sample.unit.is_empty() && *period == ValueType::default() {
         true => sample.kind.clone(),
@@ -393,7 +403,7 @@ fn type_name(profile_type: &ProfileType) -> String {
 }
 
 impl<'a> WireFrame<'a> {
-    fn new(frame: &'a ShownFrame) -> WireFrame<'a> {
+    pub(super) fn new(frame: &'a ShownFrame) -> WireFrame<'a> {
         WireFrame {
             function: &frame.function,
             file: known(&frame.file),
@@ -418,7 +428,7 @@ impl<'a> WireTree<'a> {
 }
 
 impl<'a> WireEvidence<'a> {
-    fn new(evidence: &'a Evidence) -> WireEvidence<'a> {
+    pub(super) fn new(evidence: &'a Evidence) -> WireEvidence<'a> {
         let precision = evidence.precision;
         WireEvidence {
             period_ns: evidence.period_ns,

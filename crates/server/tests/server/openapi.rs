@@ -93,6 +93,11 @@ async fn real_answers_have_the_documented_fields() {
         let path = format!("{trace}/spans/{}/profile?scope={scope}", hex(id, 8));
         check_answer(&server, "/api/v1/traces/{trace_id}/spans/{span_id}/profile", &path).await;
     }
+    for scope in ["span", "subtree", "window"] {
+        let path = format!("{trace}/spans/{}/samples?scope={scope}", hex(2, 8));
+        check_answer(&server, "/api/v1/traces/{trace_id}/spans/{span_id}/samples", &path).await;
+    }
+    check_answer(&server, "/api/v1/traces/{trace_id}/samples", &format!("{trace}/samples")).await;
     check_answer(&server, "/api/v1/spans", &format!("/api/v1/spans?{range}&limit=1")).await;
     for scope in ["span", "subtree"] {
         let path = format!("/api/v1/spans/profile?{range}&scope={scope}&range=start");
