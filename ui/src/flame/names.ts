@@ -45,9 +45,9 @@ export interface Preset {
 export const PRESETS: readonly Preset[] = [
   {
     id: "rust",
-    name: "Rust async runtime",
+    name: "Rust runtime (tokio, std)",
     matches:
-      /^(tokio::|futures_util::|futures_core::|<?core::(ops|future|pin|panic)|<?std::(panic|panicking|rt|thread|sys)|<?alloc::boxed|<?core::pin::|std::sys_common|__rust|tracing::instrument|<tracing::instrument|<core::pin)|::\{\{closure\}\}$|__rust_begin_short_backtrace/,
+      /^(tokio::|futures_util::|futures_core::|<?core::(ops|future|pin|panic)|<?std::(panic|panicking|rt|thread|sys)|<?alloc::boxed|__rust|<?tracing::instrument)|\/(tokio(-[a-z]+)?|futures-[a-z]+|hyper(-[a-z]+)?|axum(-[a-z]+)?|tower(-[a-z]+)?|tracing)-\d[^/]*\/src\/|^\/rustc\/|\/library\/(core|std|alloc)\//,
   },
   { id: "go", name: "Go runtime", matches: /^(runtime\.|runtime\/|internal\/runtime)/ },
   {

@@ -156,6 +156,11 @@ function paintBar(context: CanvasRenderingContext2D, picture: Picture, row: Row,
   const after = left + wide + 6;
   if (after + long < width) context.fillText(text, after, y + ROW / 2);
   else if (left - names > long + 8) context.fillText(text, left - long - 6, y + ROW / 2);
+  else {
+    // Neither side has room: within the bar, behind its CPU part.
+    context.fillStyle = token("--text", theme);
+    context.fillText(text, Math.min(left + wide, width) - long - 6, y + ROW / 2);
+  }
   context.restore();
 }
 
