@@ -5,6 +5,7 @@ mod catalog;
 mod expired;
 mod fetch;
 mod histogram;
+mod metrics;
 mod named;
 mod operations;
 mod profile;

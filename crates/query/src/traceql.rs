@@ -1,4 +1,4 @@
-//! TraceQL: one spanset filter `{ ... }`.
+//! TraceQL: one spanset filter `{ ... }`, and metrics of the spans that it selects (`metrics`).
 //!
 //! Text -> tokens (`lexer`) -> expression (`ast`, `parser`) -> checked types (`check`) -> yes or no for a span
 //! (`eval`), and what a store may prune by (`conditions`). The parser knows the rest of the language
@@ -14,12 +14,15 @@ mod conditions;
 mod error;
 mod eval;
 mod lexer;
+mod metrics;
 mod parser;
 
 use spanflame_model::{Span, Value};
 use spanflame_store::{SpanCondition, SpanFields};
 
 pub use error::{Error, Position};
+pub use metrics::MetricsQuery;
+pub(crate) use metrics::{Function, Then};
 
 use ast::Expr;
 

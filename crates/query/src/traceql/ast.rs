@@ -39,7 +39,7 @@ pub(super) struct Arithmetic {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Comparator {
+pub(crate) enum Comparator {
     Equal,
     NotEqual,
     Greater,

@@ -25,6 +25,27 @@ pub(super) fn parse(text: &str) -> Result<Expr, Error> {
     Ok(filter)
 }
 
+/// Reads one attribute or intrinsic.
+pub(super) fn field(token: &Token) -> Result<Field, Error> {
+    let end = Token {
+        kind: TokenKind::End,
+        at: token.at,
+    };
+    let mut parser = Parser {
+        tokens: vec![token.clone(), end],
+        next: 0,
+        depth: 0,
+    };
+    match parser.atom()? {
+        Expr::Field(field) => Ok(field),
+        _ => Err(Error::expecting(
+            token.at,
+            format!("{} is not expected here", token.kind.describe()),
+            &["an attribute", "an intrinsic"],
+        )),
+    }
+}
+
 struct Parser {
     tokens: Vec<Token>,
     next: usize,
