@@ -8,7 +8,7 @@ import { type KeyboardEvent, type PointerEvent, useEffect, useId, useRef, useSta
 import type { SpansHistogram } from "../api/answers";
 import { useKeys } from "../frame/keys";
 import { useWidth } from "../parts/useWidth";
-import { counted, duration } from "../text/quantity";
+import { count, counted, duration } from "../text/quantity";
 import { useTheme } from "../theme/theme";
 import { type Zone, clock } from "../time/instant";
 import { nano } from "../time/nano";
@@ -205,15 +205,15 @@ function blockText(answer: SpansHistogram, block: Block, zone: Zone): string {
 }
 
 function Legend({ answer }: { answer: SpansHistogram }) {
-  const max = answer.duration.cells.count.reduce((most, count) => Math.max(most, count), 0);
-  const errors = answer.errors.reduce((sum, count) => sum + count, 0);
+  const max = answer.duration.cells.count.reduce((most, spans) => Math.max(most, spans), 0);
+  const errors = answer.errors.reduce((sum, failed) => sum + failed, 0);
   return (
     <div className="heatmap-legend muted">
       <span>Spans in a cell</span>
       {densityLegend(max).map(({ density, from }) => (
         <span key={density}>
           <span className="swatch" style={{ background: `var(--density-${density})` }} />{" "}
-          {from === max ? from : `${from}+`}
+          {from === max ? count(from) : `${count(from)}+`}
         </span>
       ))}
       {errors > 0 && (

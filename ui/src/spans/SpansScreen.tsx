@@ -121,8 +121,8 @@ function Charts({
     <>
       <div className="charts-head">
         <span className="muted">Select</span>
-        <Quantile answer={answer} name="p90_ns" label="slowest 10 %" onRegion={onRegion} />
-        <Quantile answer={answer} name="p99_ns" label="slowest 1 %" onRegion={onRegion} />
+        <Quantile answer={answer} name="p90_ns" label="slowest 10 %" region={region} onRegion={onRegion} />
+        <Quantile answer={answer} name="p99_ns" label="slowest 1 %" region={region} onRegion={onRegion} />
         {errors > 0 && (
           <button
             type="button"
@@ -160,21 +160,25 @@ function Quantile({
   answer,
   name,
   label,
+  region,
   onRegion,
 }: {
   answer: SpansHistogram;
   name: "p90_ns" | "p99_ns";
   label: string;
-  onRegion: (region: Region) => void;
+  region: Region | null;
+  onRegion: (region: Region | null) => void;
 }) {
   const from = answer.quantiles?.[name];
   if (from === undefined) return null;
+  const isChosen = region !== null && regionText(region) === regionText({ min_ns: from });
   return (
     <button
       type="button"
       className="button small"
+      aria-pressed={isChosen}
       title={`Spans of at least ${duration(from)}`}
-      onClick={() => onRegion({ min_ns: from })}
+      onClick={() => onRegion(isChosen ? null : { min_ns: from })}
     >
       {label}
     </button>
