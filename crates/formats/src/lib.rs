@@ -1,4 +1,4 @@
-//! Bytes to model and back: OTLP traces and profiles, pprof, JFR, collapsed stacks, perf script, speedscope.
+//! Bytes to model and back: OTLP traces and profiles, Zipkin's and Jaeger's spans, pprof, JFR, collapsed stacks, perf script, speedscope.
 //!
 //! A decoder takes bytes and answers a [`Decoded`]: a batch in the model's one normal form, and
 //! [`Rejects`], which counts what had to be left out and why. One bad sample never costs a request; only
@@ -15,7 +15,9 @@ pub mod compression;
 mod decoded;
 mod error;
 mod export;
+mod foreign;
 mod format;
+pub mod jaeger;
 pub mod jfr;
 mod limits;
 pub mod links;
@@ -28,6 +30,7 @@ pub mod speedscope;
 mod stacks;
 mod upload;
 mod wire;
+pub mod zipkin;
 
 pub use decoded::Decoded;
 pub use error::{Error, ErrorKind};

@@ -59,13 +59,13 @@ enum Codec {
 }
 
 /// A call whose message is still as it was sent.
-struct Received {
-    manner: Manner,
-    headers: HeaderMap,
-    message: Bytes,
-    encoding: Encoding,
+pub(crate) struct Received {
+    pub(crate) manner: Manner,
+    pub(crate) headers: HeaderMap,
+    pub(crate) message: Bytes,
+    pub(crate) encoding: Encoding,
     /// Holds the bytes of the message.
-    load: Load,
+    pub(crate) load: Load,
 }
 
 /// A question with how to answer it.
@@ -90,7 +90,7 @@ where
 }
 
 /// A method that reads its message itself.
-fn raw<H, F>(handler: H) -> MethodRouter<Arc<App>>
+pub(crate) fn raw<H, F>(handler: H) -> MethodRouter<Arc<App>>
 where
     H: Fn(Arc<App>, Received) -> F + Clone + Send + Sync + 'static,
     F: Future<Output = Result<Response, Failure>> + Send,
@@ -221,11 +221,21 @@ impl Manner {
                 serde_json::to_vec(&dynamic).map_err(|error| failed(&error))?
             }
         };
-        Ok(match self.protocol {
-            Protocol::Connect => self.plain(bytes),
-            Protocol::Grpc => grpc::success([bytes]),
-            Protocol::GrpcWeb => web_frames(Some(&bytes), "grpc-status:0\r\n"),
-        })
+        Ok(self.success(bytes))
+    }
+
+    /// Whether messages are JSON.
+    pub(crate) fn is_json(self) -> bool {
+        self.codec == Codec::Json
+    }
+
+    /// Answers a message that is written already.
+    pub(crate) fn success(self, message: Vec<u8>) -> Response {
+        match self.protocol {
+            Protocol::Connect => self.plain(message),
+            Protocol::Grpc => grpc::success([message]),
+            Protocol::GrpcWeb => web_frames(Some(&message), "grpc-status:0\r\n"),
+        }
     }
 
     fn plain(self, mut bytes: Vec<u8>) -> Response {

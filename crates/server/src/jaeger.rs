@@ -4,6 +4,7 @@
 //! Jaeger's UI asks v3 for searches and the legacy API for a trace, Grafana the legacy API for everything, so both are
 //! whole. A search is one thing in both: conditions hold on one span, and the newest traces are answered.
 
+pub(crate) mod collector;
 mod json;
 mod legacy;
 mod params;

@@ -25,6 +25,7 @@
 //! | `native` | dialect: the JSON API of `docs/api.md` |
 //! | `tempo` | dialect: Grafana Tempo's queries, `docs/tempo.md` |
 //! | `jaeger` | dialect: Jaeger's queries, `docs/jaeger.md` |
+//! | `zipkin` | dialect: Zipkin's collector, `docs/zipkin.md` |
 //! | `pyroscope` | dialect: Grafana Pyroscope, `docs/pyroscope.md` |
 //!
 //! No authentication yet: whoever reaches a port reads and writes everything, so it binds loopback unless told
@@ -57,6 +58,7 @@ mod spanmetrics;
 mod telemetry;
 mod tempo;
 mod text;
+mod zipkin;
 
 pub use config::Config;
 pub use error::{Error, ErrorKind};

@@ -20,14 +20,10 @@ mod tree;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::response::Response;
 use axum::routing::{MethodRouter, post};
-use spanflame_model::Tenant;
 
 use crate::app::App;
-use crate::failure::{Failure, FailureKind};
-use crate::ingest::Taken;
-use crate::rejections;
+use crate::connect;
 
 type Endpoint = (&'static str, &'static str, MethodRouter<Arc<App>>);
 
@@ -36,7 +32,7 @@ fn table() -> Vec<Endpoint> {
     let mut table = vec![
         ("POST", "/ingest", post(ingest::ingest)),
         ("POST", "/pyroscope/ingest", post(ingest::ingest)),
-        ("POST", "/push.v1.PusherService/Push", post(push::push)),
+        ("POST", "/push.v1.PusherService/Push", connect::raw(push::push)),
     ];
     table.extend(querier::table());
     table.extend(render::table());
@@ -52,18 +48,4 @@ pub(crate) fn routes() -> Router<Arc<App>> {
 /// Method and path of every endpoint.
 pub(crate) fn endpoints() -> Vec<(&'static str, &'static str)> {
     table().into_iter().map(|(method, path, _)| (method, path)).collect()
-}
-
-/// Fails if nothing of a request was kept and something was refused; else logs what was refused and says so in the
-/// answer.
-fn answer_partly(app: &App, tenant: &Tenant, headers: &http::HeaderMap, taken: &Taken, mut answer: Response) -> Result<Response, Failure> {
-    app.rejections.note(tenant, headers, &taken.rejects);
-    let kept = taken.appended.profiles + taken.appended.duplicate_profiles;
-    match taken.rejects.message().filter(|_| kept == 0) {
-        Some(message) => Err(Failure::new(FailureKind::Invalid, format!("nothing could be kept: {message}"))),
-        None => {
-            rejections::tell(answer.headers_mut(), &taken.rejects);
-            Ok(answer)
-        }
-    }
 }

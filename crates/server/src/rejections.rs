@@ -7,10 +7,15 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
+use axum::response::Response;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use parking_lot::Mutex;
 use spanflame_formats::{Reason, Rejects, Subject};
 use spanflame_model::Tenant;
+
+use crate::app::App;
+use crate::failure::{Failure, FailureKind};
+use crate::ingest::Taken;
 
 /// The header that says what was refused of a request that succeeded.
 const HEADER: HeaderName = HeaderName::from_static("x-spanflame-rejected");
@@ -90,8 +95,23 @@ impl RejectionLog {
     }
 }
 
+/// The answer to a request that was decoded and stored. Fails if nothing of it was kept and something was refused; else
+/// logs what was refused and says so in `answer`.
+pub(crate) fn answer(app: &App, tenant: &Tenant, headers: &HeaderMap, taken: &Taken, mut answer: Response) -> Result<Response, Failure> {
+    app.rejections.note(tenant, headers, &taken.rejects);
+    let appended = &taken.appended;
+    let kept = appended.profiles + appended.duplicate_profiles + appended.spans + appended.duplicate_spans;
+    match taken.rejects.message().filter(|_| kept == 0) {
+        Some(message) => Err(Failure::new(FailureKind::Invalid, format!("nothing could be kept: {message}"))),
+        None => {
+            tell(answer.headers_mut(), &taken.rejects);
+            Ok(answer)
+        }
+    }
+}
+
 /// Says in the headers of an answer what was refused of the request.
-pub(crate) fn tell(headers: &mut HeaderMap, rejects: &Rejects) {
+fn tell(headers: &mut HeaderMap, rejects: &Rejects) {
     let Some(mut text) = rejects.message() else {
         return;
     };

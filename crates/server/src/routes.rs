@@ -16,9 +16,7 @@ use bytes::Bytes;
 use tower_http::cors::{AllowOrigin, Any, CorsLayer};
 
 use crate::app::App;
-use crate::failure::FailureKind;
-use crate::metrics::Signal;
-use crate::{connect, grpc, jaeger, metrics, native, otlp, page, pyroscope, telemetry, tempo};
+use crate::{connect, grpc, jaeger, metrics, native, otlp, page, pyroscope, telemetry, tempo, zipkin};
 
 /// Everything: the API, OTLP and the other dialects over HTTP and gRPC, probes and metrics.
 pub(crate) fn http(app: &Arc<App>) -> Router {
@@ -27,6 +25,7 @@ pub(crate) fn http(app: &Arc<App>) -> Router {
         .nest("/tempo", tempo::routes())
         .nest("/jaeger", jaeger::routes())
         .merge(pyroscope::routes())
+        .merge(zipkin::routes())
         .merge(page::routes())
         .layer(cors(&app.config.cors_origins))
         .merge(otlp::grpc_routes())
@@ -58,22 +57,22 @@ pub(crate) fn jaeger_http(app: &Arc<App>) -> Router {
 
 /// Zipkin's collector.
 pub(crate) fn zipkin_http(app: &Arc<App>) -> Router {
-    finish(Router::new(), app)
+    finish(zipkin::routes().layer(cors(&app.config.cors_origins)), app)
 }
 
 /// Jaeger's collector over gRPC.
 pub(crate) fn jaeger_grpc(app: &Arc<App>) -> Router {
-    finish(Router::new(), app)
+    finish(jaeger::collector::grpc_routes(), app)
 }
 
 /// Jaeger's collector for Thrift over HTTP.
 pub(crate) fn jaeger_thrift_http(app: &Arc<App>) -> Router {
-    finish(Router::new(), app)
+    finish(jaeger::collector::thrift_routes(), app)
 }
 
 /// A datagram for Jaeger's agent.
-pub(crate) async fn jaeger_thrift_udp(app: &Arc<App>, _datagram: Bytes) {
-    app.metrics.refused(Signal::Traces, FailureKind::Unsupported.code());
+pub(crate) async fn jaeger_thrift_udp(app: &Arc<App>, datagram: Bytes) {
+    jaeger::collector::datagram(app, datagram).await;
 }
 
 /// A dialect and what is served of it.
@@ -104,6 +103,11 @@ pub fn dialects() -> Vec<Dialect> {
             name: "pyroscope",
             prefix: "",
             endpoints: pyroscope::endpoints(),
+        },
+        Dialect {
+            name: "zipkin",
+            prefix: "",
+            endpoints: zipkin::endpoints(),
         },
     ]
 }

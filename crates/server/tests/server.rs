@@ -1,5 +1,7 @@
 //! A whole server on free ports and a temporary directory, asked as clients ask it.
 
+#[path = "server/collectors.rs"]
+mod collectors;
 #[path = "server/dialects.rs"]
 mod dialects;
 #[path = "server/harness.rs"]

@@ -19,13 +19,13 @@ use url::form_urlencoded;
 use self::form::Form;
 use self::sample_type::{Measured, SampleTypes};
 use self::window::Window;
-use super::answer_partly;
 use crate::admission::write_tenant;
 use crate::app::App;
 use crate::body;
 use crate::failure::Failure;
 use crate::ingest::{Upload, now};
 use crate::metrics::Signal;
+use crate::rejections;
 
 /// Samples a second where the client does not say, or says something that is no number.
 const SAMPLE_RATE_DEFAULT: u64 = 100;
@@ -63,7 +63,7 @@ async fn take(app: &App, query: &str, headers: &HeaderMap, body: Body) -> Result
     };
     let decode = move |bytes: &[u8], limits: &Limits| asked.decode(bytes, limits);
     let taken = app.ingest.take(store, upload, decode).await?;
-    answer_partly(app, &tenant, headers, &taken, StatusCode::OK.into_response())
+    rejections::answer(app, &tenant, headers, &taken, StatusCode::OK.into_response())
 }
 
 /// What the query and the headers say about the body.
