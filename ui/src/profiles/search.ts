@@ -6,7 +6,10 @@ export interface ProfilesSearch extends FrameSearch {
   /** Label selector. */
   q?: string | undefined;
   type?: string | undefined;
+  /** The label by which the chart is grouped. */
   by?: string | undefined;
+  /** The stretch of the chart that the flame graph is of; see `selector`. */
+  sel?: string | undefined;
   focus?: string | undefined;
 }
 
@@ -16,6 +19,7 @@ export function profilesSearch(raw: Record<string, unknown>): ProfilesSearch {
     q: textOf(raw, "q"),
     type: textOf(raw, "type"),
     by: textOf(raw, "by"),
+    sel: textOf(raw, "sel"),
     focus: textOf(raw, "focus"),
   };
 }
