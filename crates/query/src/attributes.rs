@@ -3,21 +3,29 @@
 //! Counted from the spans of a range. What many spans share (resources, scopes) is counted by its address first and
 //! unfolded once, so that a range of a million spans costs little more than reading it.
 
+mod comparison;
+
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use spanflame_model::{Attributes, Span, Tenant, TimeRange, Value};
 
+use crate::selected::RangeRule;
 use crate::tags::text_of;
 use crate::traceql::Query;
+
+pub(crate) use comparison::ComparisonCounter;
+pub use comparison::{AttributesComparison, AttributesComparisonRequest, OverRepresented, SpanSet};
 
 /// Which spans to look at.
 #[derive(Clone, Debug)]
 pub struct AttributesRequest {
     /// Whose; never empty.
     pub tenants: Vec<Tenant>,
-    /// Spans that overlap this.
+    /// When they ran.
     pub range: TimeRange,
+    /// What that means.
+    pub rule: RangeRule,
     /// Only spans that match; `None` is all.
     pub query: Option<Query>,
 }

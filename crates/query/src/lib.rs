@@ -35,7 +35,10 @@ mod window;
 pub mod stats;
 pub mod traceql;
 
-pub use attributes::{AttributeName, AttributeScope, AttributeValue, AttributesRequest, Listed, ValuesRequest};
+pub use attributes::{
+    AttributeName, AttributeScope, AttributeValue, AttributesComparison, AttributesComparisonRequest, AttributesRequest, Listed,
+    OverRepresented, SpanSet, ValuesRequest,
+};
 pub use catalog::{CatalogRequest, ProfileSeries, Quantiles, Service, ServiceSeries, Steps, TypeInfo};
 pub use engine::Engine;
 pub use error::{Error, ErrorKind};

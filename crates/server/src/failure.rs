@@ -119,6 +119,12 @@ impl Failure {
         }
     }
 
+    /// The same, where the client knows the field by a longer name.
+    pub(crate) fn of_field_beginning_with(mut self, prefix: &str) -> Failure {
+        self.field = self.field.map(|field| format!("{prefix}{field}"));
+        self
+    }
+
     pub(crate) fn too_large(message: impl Into<String>) -> Failure {
         Failure::new(FailureKind::TooLarge, message)
     }

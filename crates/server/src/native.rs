@@ -3,6 +3,7 @@
 //! Handlers read parameters, ask [`spanflame_query::Engine`] one question and write its answer through private
 //! wire structs. Ids are hex, 64-bit times strings of nanoseconds, and what is not known is absent.
 
+mod attributes;
 mod catalog;
 mod histogram;
 mod params;
@@ -44,6 +45,9 @@ fn table() -> Vec<(&'static str, MethodRouter<Arc<App>>)> {
         ("/api/v1/spans/profile", get(profile::of_selection)),
         ("/api/v1/spans/histogram", get(histogram::histogram)),
         ("/api/v1/profile", get(profile::of_services)),
+        ("/api/v1/spans/attributes/compare", get(attributes::compare)),
+        ("/api/v1/attributes", get(attributes::names)),
+        ("/api/v1/attributes/{scope}/{key}/values", get(attributes::values)),
         ("/api/v1/services", get(catalog::services)),
         ("/api/v1/profile-types", get(catalog::profile_types)),
         ("/api/v1/labels", get(catalog::labels)),

@@ -49,6 +49,12 @@ impl Params {
         self.0.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str())
     }
 
+    /// The parameters whose names begin with `prefix`, without it.
+    pub(super) fn beginning_with(&self, prefix: &str) -> Params {
+        let rest = |(name, value): &(String, String)| Some((name.strip_prefix(prefix)?.to_owned(), value.clone()));
+        Params(self.0.iter().filter_map(rest).collect())
+    }
+
     /// A parameter read by its type, whose error names value and expectation.
     pub(super) fn read<T: FromStr<Err: Display>>(&self, name: &str) -> Result<Option<T>, Failure> {
         let Some(text) = self.text(name) else {

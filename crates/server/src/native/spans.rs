@@ -7,9 +7,9 @@ use axum::response::Response;
 use http::HeaderMap;
 use serde::Serialize;
 use spanflame_query::traceql::Query;
-use spanflame_query::{Engine, FoundSpan, Order, RangeRule, SearchAnswer, SearchRequest, SpanSelection};
+use spanflame_query::{Engine, FoundSpan, Order, RangeRule, SearchAnswer, SearchRequest, SpanSelection, SpanSet};
 
-use super::params::Params;
+use super::params::{Params, id};
 use super::question::ask;
 use super::text::time;
 use crate::admission::read_tenants;
@@ -54,6 +54,24 @@ pub(super) fn selection(params: &Params, rule: RangeRule) -> Result<SpanSelectio
         range: params.range(now())?,
         rule: params.word("range", RangeRule::from_word, "overlap or start")?.unwrap_or(rule),
     })
+}
+
+/// One side of a question about two sets of spans: parameters that begin with `prefix` select as [`selection`] does, or
+/// name a trace or one of its spans.
+pub(super) fn side(params: &Params, prefix: &'static str, rule: RangeRule) -> Result<SpanSet, Failure> {
+    let params = params.beginning_with(prefix);
+    let set = match (params.text("trace"), params.text("span")) {
+        (Some(_), _) if params.text("q").is_some() => {
+            Err(Failure::invalid("trace", "trace and q are given, expected one of them".to_owned()))
+        }
+        (Some(trace), span) => id("trace", trace).and_then(|trace_id| {
+            let span_id = span.map(|span| id("span", span)).transpose()?;
+            Ok(SpanSet::OfTrace { trace_id, span_id })
+        }),
+        (None, Some(_)) => Err(Failure::invalid("span", "span is given without trace, expected both".to_owned())),
+        (None, None) => selection(&params, rule).map(SpanSet::Matching),
+    };
+    set.map_err(|failure| failure.of_field_beginning_with(prefix))
 }
 
 #[derive(Serialize)]

@@ -13,7 +13,7 @@ use serde_json::{Value as Json, json};
 use spanflame_model::{Tenant, Timestamp};
 use spanflame_proto::tempo as wire;
 use spanflame_query::traceql::Query;
-use spanflame_query::{AttributeName, AttributeScope, AttributeValue, AttributesRequest, Engine, Listed, ValuesRequest};
+use spanflame_query::{AttributeName, AttributeScope, AttributeValue, AttributesRequest, Engine, Listed, RangeRule, ValuesRequest};
 use url::form_urlencoded;
 
 use super::answer::{Answer, Object, Wire, list};
@@ -69,6 +69,7 @@ impl Listing {
             request: AttributesRequest {
                 tenants: read_tenants(headers)?,
                 range: params.range(now())?,
+                rule: RangeRule::Overlap,
                 query,
             },
             limit: limit.map_or(LIMIT_DEFAULT, |limit| usize::try_from(limit).unwrap_or(usize::MAX)),
@@ -86,6 +87,7 @@ impl Listing {
             request: AttributesRequest {
                 tenants,
                 range,
+                rule: RangeRule::Overlap,
                 query: Some(query).filter(|text| !text.is_empty()).and_then(|text| Query::parse(text).ok()),
             },
             limit: if limit == 0 { LIMIT_DEFAULT } else { limit as usize },

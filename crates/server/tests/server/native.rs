@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::harness::{START_NS, TestServer, config, hex, profiles, span, traces};
+use crate::harness::{START_NS, TestServer, attribute, config, hex, profiles, span, traces};
 
 /// A trace of a root, a child that ran 5 observations, and a span without samples.
 async fn start() -> (TempDir, TestServer) {
@@ -191,6 +191,62 @@ async fn tenants_do_not_see_each_other_unless_both_are_named() {
     assert_eq!(server.get_as(&path, &[("x-scope-orgid", "other")]).await.status, 404);
     let both = server.get_as(&path, &[("x-scope-orgid", "other|anonymous")]).await;
     assert_eq!((both.status, &both.json()["spans"][0]["tenant"]), (200, &json!("anonymous")));
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn attributes_are_listed_and_compared() {
+    let directory = TempDir::new().expect("a directory");
+    let server = TestServer::start(config(directory.path())).await;
+    let sized = |id: u8| {
+        let mut span = span(1 + id % 3, id, 0, "pay", u64::from(id));
+        span.attributes = vec![attribute("cart/size", if id <= 10 { "large" } else { "small" })];
+        span
+    };
+    server.send("/v1/traces", &traces("cart", (1..=60).map(sized).collect())).await;
+    let range = [("start", "0")];
+    let names = server.ask("/api/v1/attributes", &range).await.json();
+    let expected = json!([
+        { "scope": "span", "key": "cart/size", "value_types": ["string"], "spans": 60 },
+        { "scope": "resource", "key": "service.name", "value_types": ["string"], "spans": 60 },
+    ]);
+    assert_eq!(names["attributes"], expected);
+    let path = "/api/v1/attributes/span/cart%2Fsize/values";
+    let values = server
+        .ask(path, &[("start", "0"), ("q", "{ span:duration > 0 }"), ("limit", "1")])
+        .await
+        .json();
+    assert_eq!(values["values"], json!([{ "value": "small", "value_type": "string", "spans": 50 }]));
+    assert_eq!(values["truncated"], true);
+
+    // The ten that began first are exactly the large ones.
+    let until = (START_NS + 11_000_000).to_string();
+    let sides = [
+        ("base_start", "0"),
+        ("target_start", "0"),
+        ("target_end", &until),
+        ("target_range", "start"),
+    ];
+    let compared = server.ask("/api/v1/spans/attributes/compare", &sides).await.json();
+    assert_eq!((&compared["target"]["spans"], &compared["base"]["spans"]), (&json!(10), &json!(50)));
+    let first = &compared["attributes"][0];
+    assert_eq!(
+        (&first["key"], &first["value"], &first["difference"]),
+        (&json!("cart/size"), &json!("large"), &json!(1.0))
+    );
+    assert_eq!(compared["attributes"].as_array().map(Vec::len), Some(1));
+    let one = [("base_start", "0"), ("target_trace", &hex(1, 16)), ("target_span", &hex(3, 8))];
+    let one = server.ask("/api/v1/spans/attributes/compare", &one).await.json();
+    assert_eq!((&one["target"]["spans"], &one["base"]["spans"]), (&json!(1), &json!(59)));
+    check_error(
+        &server,
+        "/api/v1/spans/attributes/compare?base_q=%7B",
+        400,
+        "invalid_argument",
+        Some("base_q"),
+    )
+    .await;
+    check_error(&server, "/api/v1/attributes/spn/a/values", 400, "invalid_argument", Some("scope")).await;
     server.stop().await;
 }
 

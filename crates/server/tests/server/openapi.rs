@@ -105,6 +105,23 @@ async fn real_answers_have_the_documented_fields() {
     }
     let path = format!("/api/v1/spans/histogram?{range}&buckets=5&rows=7");
     check_answer(&server, "/api/v1/spans/histogram", &path).await;
+    for (documented, path) in [
+        ("/api/v1/attributes", format!("/api/v1/attributes?{range}")),
+        (
+            "/api/v1/attributes/{scope}/{key}/values",
+            format!("/api/v1/attributes/resource/service.name/values?{range}"),
+        ),
+        (
+            "/api/v1/spans/attributes/compare",
+            format!(
+                "/api/v1/spans/attributes/compare?target_trace={}&base_{}",
+                hex(1, 16),
+                range.replace("&", "&base_")
+            ),
+        ),
+    ] {
+        check_answer(&server, documented, &path).await;
+    }
     check_answer(&server, "/api/v1/services", &format!("/api/v1/services?{range}&buckets=3")).await;
     for name in ["profile", "services", "profile-types", "labels"] {
         let path = format!("/api/v1/{name}");
