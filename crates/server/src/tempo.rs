@@ -4,6 +4,7 @@
 //! Tempo does not have makes their query fail, so nothing is ever added to an answer.
 
 mod answer;
+mod metrics;
 mod params;
 mod search;
 mod status;
@@ -43,6 +44,8 @@ fn table() -> Vec<(&'static str, &'static str, MethodRouter<Arc<App>>)> {
         ("GET", "/api/v2/search/tags", get(tags::tags_v2)),
         ("GET", "/api/search/tag/{tag}/values", get(tags::tag_values_v1)),
         ("GET", "/api/v2/search/tag/{tag}/values", get(tags::tag_values_v2)),
+        ("GET", "/api/metrics/query_range", get(metrics::query_range)),
+        ("GET", "/api/metrics/query", get(metrics::query)),
     ]
 }
 

@@ -32,6 +32,11 @@ impl Params {
         self.0.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str())
     }
 
+    /// The text of the first of these parameters that is there.
+    pub(super) fn named(&self, names: &[&str]) -> Option<&str> {
+        names.iter().find_map(|name| self.text(name))
+    }
+
     /// A whole number from `min` on.
     pub(super) fn count(&self, name: &str, min: u64) -> Result<Option<u64>, Failure> {
         let Some(text) = self.text(name) else {

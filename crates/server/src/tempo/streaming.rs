@@ -15,6 +15,7 @@ use spanflame_model::Tenant;
 use spanflame_proto::tempo as wire;
 
 use super::answer::Wire;
+use super::metrics::{Question, instant_response, range_response};
 use super::search::Search;
 use super::tags::{Listing, Scope, names_v1, names_v2, values_v1, values_v2};
 use crate::admission::read_tenants;
@@ -33,6 +34,8 @@ pub(super) fn table() -> Vec<(&'static str, MethodRouter<Arc<App>>)> {
         ("/tempopb.StreamingQuerier/SearchTagsV2", method(tags_v2)),
         ("/tempopb.StreamingQuerier/SearchTagValues", method(tag_values)),
         ("/tempopb.StreamingQuerier/SearchTagValuesV2", method(tag_values_v2)),
+        ("/tempopb.StreamingQuerier/MetricsQueryRange", method(metrics_range)),
+        ("/tempopb.StreamingQuerier/MetricsQueryInstant", method(metrics_instant)),
     ]
 }
 
@@ -62,6 +65,16 @@ async fn tag_values_v2(app: Arc<App>, tenants: Vec<Tenant>, request: wire::Searc
     let range = [request.start, request.end];
     let listing = Listing::of_request(tenants, &request.query, range, request.max_tag_values)?;
     listing.values(&app, Wire::Grpc, values_v2, &request.tag_name).await
+}
+
+async fn metrics_range(app: Arc<App>, tenants: Vec<Tenant>, request: wire::QueryRangeRequest) -> Result<Response, Failure> {
+    let question = Question::of_request(tenants, &request.query, [request.start, request.end], Some(request.step))?;
+    question.answer(&app, Wire::Grpc, range_response).await
+}
+
+async fn metrics_instant(app: Arc<App>, tenants: Vec<Tenant>, request: wire::QueryInstantRequest) -> Result<Response, Failure> {
+    let question = Question::of_request(tenants, &request.query, [request.start, request.end], None)?;
+    question.answer(&app, Wire::Grpc, instant_response).await
 }
 
 /// The gRPC methods of this dialect.

@@ -97,6 +97,29 @@ async fn tags_stream_too() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn metrics_stream_too() {
+    let directory = TempDir::new().expect("a directory");
+    let server = started(&directory).await;
+    let request = wire::QueryRangeRequest {
+        query: "{} | count_over_time() by(name)".to_owned(),
+        start: START_NS,
+        end: START_NS + 10_000_000_000,
+        step: 10_000_000_000,
+    };
+    let parts: Vec<wire::QueryRangeResponse> = stream(&server, "MetricsQueryRange", &request).await;
+    let series: Vec<&wire::TimeSeries> = parts.iter().flat_map(|part| &part.series).collect();
+    assert_eq!((series.len(), series[0].samples[0].value), (2, 1.0));
+    let request = wire::QueryInstantRequest {
+        query: "{} | count_over_time()".to_owned(),
+        start: START_NS,
+        end: START_NS + 10_000_000_000,
+    };
+    let parts: Vec<wire::QueryInstantResponse> = stream(&server, "MetricsQueryInstant", &request).await;
+    assert_eq!(parts[0].series[0].value, 2.0);
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_query_that_does_not_parse_is_an_invalid_argument() {
     let directory = TempDir::new().expect("a directory");
     let server = started(&directory).await;
