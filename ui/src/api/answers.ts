@@ -98,11 +98,13 @@ export interface SpansHistogram extends Took {
   quantiles?: Quantiles;
 }
 
-export type AttributeScope = "span" | "resource" | "instrumentation" | "intrinsic";
-export type ValueKind = "string" | "int" | "double" | "bool";
+export type AttributeScope = "span" | "resource" | "instrumentation" | "event" | "link" | "intrinsic";
+/** A keyword is a word of TraceQL: a status, a kind. */
+export type ValueKind = "string" | "int" | "double" | "bool" | "bytes" | "array" | "map" | "keyword";
 
 export interface Attributes extends Took {
-  attributes: { scope: AttributeScope; key: string; value_types: string[]; spans: number }[];
+  attributes: { scope: AttributeScope; key: string; value_types: ValueKind[]; spans: number }[];
+  truncated: boolean;
 }
 
 export interface AttributeValues extends Took {

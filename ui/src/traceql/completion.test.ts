@@ -46,10 +46,11 @@ test("a connective is expected behind a whole condition", () => {
 const KNOWN = {
   attributes: {
     attributes: [
-      { scope: "span" as const, key: "cart.size", value_types: ["string"], spans: 800 },
-      { scope: "resource" as const, key: "service.name", value_types: ["string"], spans: 5000 },
-      { scope: "span" as const, key: "odd key", value_types: ["string"], spans: 2 },
+      { scope: "span" as const, key: "cart.size", value_types: ["string" as const], spans: 800 },
+      { scope: "resource" as const, key: "service.name", value_types: ["string" as const], spans: 5000 },
+      { scope: "span" as const, key: "odd key", value_types: ["string" as const], spans: 2 },
     ],
+    truncated: false,
     took_ms: 1,
   },
   values: {

@@ -78,7 +78,7 @@ function isClosed(token: Token): boolean {
 }
 
 function subjectOf(word: string): { scope: AttributeScope | "any"; key: string } {
-  const found = /^(span|resource|instrumentation)?\.(.*)$/.exec(word);
+  const found = /^(span|resource|instrumentation|event|link)?\.(.*)$/.exec(word);
   if (!found) return { scope: "intrinsic", key: word };
   const key = found[2].startsWith('"') ? found[2].replaceAll(/^"|"$/g, "").replaceAll('\\"', '"') : found[2];
   return { scope: (found[1] as AttributeScope | undefined) ?? "any", key };
@@ -149,7 +149,7 @@ function candidates(place: Place, known: { attributes?: Attributes; values?: Att
   const fixed = scope === "intrinsic" ? (WORDS[key] ?? EXAMPLES[key]) : undefined;
   if (fixed) return fixed.map((text) => ({ text }));
   return (known.values?.values ?? []).flatMap((one) => {
-    const text = literalOf(scope === "any" ? "span" : scope, key, one.value, one.value_type);
+    const text = literalOf(one.value, one.value_type);
     return text === null ? [] : [{ text, detail: `${one.spans.toLocaleString("en-US")} spans` }];
   });
 }

@@ -42,7 +42,9 @@ test("values are written by their type", () => {
   expect(equals("span", "ratio", "1e-7", "double")).toBe("span.ratio = 1e-7");
   expect(equals("span", "ratio", "NaN", "double")).toBeNull();
   expect(equals("span", "ok", "true", "bool")).toBe("span.ok = true");
-  expect(equals("intrinsic", "status", "error", "string")).toBe("status = error");
+  expect(equals("intrinsic", "status", "error", "keyword")).toBe("status = error");
+  expect(equals("intrinsic", "status", "error } || {", "keyword")).toBeNull();
+  expect(equals("span", "body", "AAEC", "bytes")).toBeNull();
   expect(equals("intrinsic", "service", "cart", "string")).toBe('resource.service.name = "cart"');
 });
 

@@ -5,7 +5,7 @@
  * construction, whatever names and values the data has.
  */
 
-import type { AttributeScope } from "../api/answers";
+import type { AttributeScope, ValueKind } from "../api/answers";
 
 /** A string literal. The language knows the escapes below and no others; everything else stands for itself. */
 export function quoted(text: string): string {
@@ -25,21 +25,26 @@ export function field(scope: AttributeScope, key: string): string {
   return `${scope}.${key === "" || NOT_BARE.test(key) ? quoted(key) : key}`;
 }
 
-/** Intrinsics whose values are words of the language. */
-const WORDS = new Set(["status", "kind"]);
-
-/** `span.cart.size = "large"`; `null` where the language has no such literal (not a number). */
-export function equals(scope: AttributeScope, key: string, value: string, type: string): string | null {
-  const literal = literalOf(scope, key, value, type);
+/** `span.cart.size = "large"`; `null` where the language has no such literal (bytes, not a number). */
+export function equals(scope: AttributeScope, key: string, value: string, type: ValueKind): string | null {
+  const literal = literalOf(value, type);
   return literal === null ? null : `${field(scope, key)} = ${literal}`;
 }
 
 /** The value as it stands behind an operator. */
-export function literalOf(scope: AttributeScope, key: string, value: string, type: string): string | null {
-  if (scope === "intrinsic" && WORDS.has(key)) return value;
-  if (type === "bool") return value;
-  if (type === "int" || type === "double") return /^-?[0-9.]+(?:[eE][-+]?[0-9]+)?$/.test(value) ? value : null;
-  return quoted(value);
+export function literalOf(value: string, type: ValueKind): string | null {
+  switch (type) {
+    case "string":
+      return quoted(value);
+    case "int":
+    case "double":
+      return /^-?[0-9.]+(?:[eE][-+]?[0-9]+)?$/.test(value) ? value : null;
+    case "bool":
+    case "keyword":
+      return /^[A-Za-z_]+$/.test(value) ? value : null;
+    default:
+      return null;
+  }
 }
 
 /** What stands between the braces; `null` if the text is no single filter. */
