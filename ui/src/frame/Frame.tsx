@@ -5,6 +5,7 @@ import { useRef, useState } from "react";
 
 import { type SpansSearch, spansSearch } from "../spans/search";
 import { type FrameSearch, frameSearch, searchText } from "../url/text";
+import { DropAnywhere } from "../view/DropAnywhere";
 import { useThemeChoice } from "../theme/theme";
 import { rangeText } from "../time/range";
 import { ClockProvider } from "../time/clock";
@@ -61,6 +62,7 @@ export function Frame() {
       <main id="screen" className="frame-screen" tabIndex={-1}>
         <Outlet />
       </main>
+      <DropAnywhere />
       {isHelpOpen && <KeyHelp onClose={() => setHelpOpen(false)} />}
     </ClockProvider>
   );
