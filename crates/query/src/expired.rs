@@ -21,7 +21,8 @@ use crate::coverage::Coverage;
 use crate::measure::{Measure, TypeSelector, counted};
 use crate::selector::LabelSelector;
 
-const NANOS_PER_MINUTE: u64 = 60 * 1_000_000_000;
+/// The length of a sum.
+pub(crate) const NANOS_PER_MINUTE: u64 = 60 * 1_000_000_000;
 
 /// What to add up of samples that are no longer kept.
 #[derive(Clone, Debug, Default)]
@@ -32,6 +33,8 @@ pub(crate) struct Wanted {
     pub(crate) labels: LabelSelector,
     /// Keep stacks apart; else all of them are one.
     pub(crate) by_stack: bool,
+    /// Keep minutes apart; else all of them are one.
+    pub(crate) by_minute: bool,
 }
 
 /// The growing difference.
@@ -53,8 +56,11 @@ struct Group {
     info: ProfileInfo,
     is_selected: bool,
     /// Parallel to the types.
-    sums: Vec<HashMap<StackId, Sum>>,
+    sums: Vec<HashMap<Key, Sum>>,
 }
+
+/// Stack and minute, where they are kept apart.
+type Key = (StackId, Timestamp);
 
 #[derive(Clone, Copy)]
 struct Slot {
@@ -76,6 +82,8 @@ pub(crate) struct Rest<'a> {
     /// What `value` measures.
     pub(crate) profile_type: ProfileType,
     pub(crate) stack: StackId,
+    /// When its minute begins, where minutes are kept apart.
+    pub(crate) minute: Timestamp,
     pub(crate) value: i128,
     /// Observations.
     pub(crate) samples: u64,
@@ -118,7 +126,8 @@ impl Expired {
         }
         if let Some(slot) = self.slots(&row.info).first().copied().flatten() {
             self.coverage.add(row.info.range());
-            self.sum(slot, row.stack, i128::from(row.sum), i128::from(row.count));
+            let key = self.key(row.stack, row.minute);
+            self.sum(slot, key, i128::from(row.sum), i128::from(row.count));
         }
     }
 
@@ -138,14 +147,17 @@ impl Expired {
             let Some(slot) = slot else { return };
             for at in (0..times.len()).filter(|at| range.contains(times[*at])) {
                 let value = values.get(at).copied().unwrap_or(1);
-                self.sum(slot, sample.stack, -i128::from(value), -1);
+                let key = self.key(sample.stack, times[at]);
+                self.sum(slot, key, -i128::from(value), -1);
             }
             return;
         }
-        if range.contains(times.first().copied().unwrap_or(stored.info.start)) {
+        let when = times.first().copied().unwrap_or(stored.info.start);
+        if range.contains(when) {
+            let key = self.key(sample.stack, when);
             for (slot, value) in slots.into_iter().zip(values) {
                 if let Some(slot) = slot {
-                    self.sum(slot, sample.stack, -i128::from(*value), -i128::from(sample.observations()));
+                    self.sum(slot, key, -i128::from(*value), -i128::from(sample.observations()));
                 }
             }
         }
@@ -162,11 +174,19 @@ impl Expired {
         })
     }
 
-    fn sum(&mut self, slot: Slot, stack: StackId, value: i128, count: i128) {
+    fn key(&self, stack: StackId, when: Timestamp) -> Key {
         let stack = if self.wanted.by_stack { stack } else { StackId(0) };
+        let minute = match self.wanted.by_minute {
+            true => when.saturating_sub(into_minute(when)),
+            false => Timestamp::ZERO,
+        };
+        (stack, minute)
+    }
+
+    fn sum(&mut self, slot: Slot, key: Key, value: i128, count: i128) {
         let sums = &mut self.groups[slot.group].sums[slot.index];
         let known = sums.len();
-        let sum = sums.entry(stack).or_default();
+        let sum = sums.entry(key).or_default();
         sum.value += value;
         sum.count += count;
         self.sum_count += sums.len() - known;
@@ -237,22 +257,23 @@ impl Group {
     }
 
     fn rests(&self, measure: Measure) -> impl Iterator<Item = Rest<'_>> {
-        self.sums[measure.index].iter().filter_map(move |(stack, sum)| {
+        self.sums[measure.index].iter().filter_map(move |(key, sum)| {
             // Less than nothing is left where the rollup is kept shorter than the samples.
             let is_left = sum.count > 0 && sum.value >= 0;
             is_left.then(|| Rest {
                 info: &self.info,
                 profile_type: measure.profile_type.clone(),
-                stack: *stack,
+                stack: key.0,
+                minute: key.1,
                 value: sum.value.saturating_mul(i128::from(measure.factor)),
-                samples: self.observations(*stack, *sum),
+                samples: self.observations(*key, *sum),
             })
         })
     }
 
     /// As for samples: the count where the profile counts, else nanoseconds over the period, else samples.
-    fn observations(&self, stack: StackId, sum: Sum) -> u64 {
-        let of = |index: usize| self.sums[index].get(&stack).map_or(0, |sum: &Sum| sum.value);
+    fn observations(&self, key: Key, sum: Sum) -> u64 {
+        let of = |index: usize| self.sums[index].get(&key).map_or(0, |sum: &Sum| sum.value);
         let period = i128::from(self.info.period);
         let number = match counted(&self.info) {
             Some(index) => of(index),
@@ -265,9 +286,12 @@ impl Group {
     }
 }
 
+fn into_minute(at: Timestamp) -> u64 {
+    at.unix_nanos().unsigned_abs() % NANOS_PER_MINUTE
+}
+
 /// The minutes that overlap a range.
 fn whole_minutes(range: TimeRange) -> TimeRange {
-    let into_minute = |at: Timestamp| at.unix_nanos().unsigned_abs() % NANOS_PER_MINUTE;
     let start = range.start().saturating_sub(into_minute(range.start()));
     let end = range.end();
     let end = end.saturating_add((NANOS_PER_MINUTE - into_minute(end)) % NANOS_PER_MINUTE);

@@ -22,6 +22,7 @@ pub(crate) struct Gather {
     selector: TypeSelector,
     range: Option<TimeRange>,
     is_gauge: bool,
+    by_stack: bool,
     recent: Recent,
     series: HashMap<u128, Series>,
     stack_count: usize,
@@ -67,11 +68,18 @@ impl Gather {
             is_gauge: selector.is_gauge(),
             selector,
             range,
+            by_stack: true,
             recent: Recent::default(),
             series: HashMap::new(),
             stack_count: 0,
             facts: Facts::default(),
         }
+    }
+
+    /// Adds all stacks up as one, where only facts and the sum matter.
+    pub(crate) fn without_stacks(mut self) -> Gather {
+        self.by_stack = false;
+        self
     }
 
     /// Adds a sample; answers how many observations it stood for, 0 if it has no value of the wanted type.
@@ -97,7 +105,8 @@ impl Gather {
             series.profiles.insert(stored.profile);
         }
         let stacks = series.stacks.len();
-        series.stacks.entry(stored.sample.stack).or_default().add(reading);
+        let stack = if self.by_stack { stored.sample.stack } else { StackId(0) };
+        series.stacks.entry(stack).or_default().add(reading);
         self.stack_count += series.stacks.len() - stacks;
         self.facts.samples += reading.samples;
         if reading.prorated {
@@ -111,7 +120,8 @@ impl Gather {
     pub(crate) fn add_rest(&mut self, rest: &Rest<'_>) {
         let series = self.series.entry(0).or_default();
         let stacks = series.stacks.len();
-        series.stacks.entry(rest.stack).or_default().add(Reading {
+        let stack = if self.by_stack { rest.stack } else { StackId(0) };
+        series.stacks.entry(stack).or_default().add(Reading {
             value: rest.value.saturating_mul(1 << FRACTION_BITS),
             samples: rest.samples,
             prorated: false,

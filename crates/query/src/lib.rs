@@ -52,7 +52,7 @@ pub use reasons::{Reason, ReasonCode};
 pub use search::{FoundSpan, Order, SearchAnswer, SearchRequest};
 pub use selected::{RangeRule, SelectedProfile, SelectedRequest, SelectedSpans, SpanSelection};
 pub use selector::{LabelSelector, prometheus_name};
-pub use series::{Item, ItemId, ItemKind, SeriesRequest, StepSeries};
+pub use series::{Item, ItemId, ItemKind, SeriesAnswer, SeriesRequest, StepSeries};
 pub use tags::{Tags, text_of};
 pub use timeline::{Moment, Timeline, TimelineRequest, TimelineThread};
 pub use trace::{SpanProfile, Trace, TraceData, TraceRequest, TraceSpan};

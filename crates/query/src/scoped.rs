@@ -79,6 +79,12 @@ impl Draft {
         }
     }
 
+    /// Only evidence and the sum matter: all stacks are one.
+    pub(crate) fn without_stacks(mut self) -> Draft {
+        self.gather = self.gather.without_stacks();
+        self
+    }
+
     /// Counts a sample; answers its observations.
     pub(crate) fn add(&mut self, stored: &StoredSample, precision: Precision) -> u64 {
         let samples = self.gather.add(stored);

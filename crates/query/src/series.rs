@@ -1,11 +1,13 @@
 //! Profiles over time: sums by step and label, and what single profiles or spans cost.
 //!
-//! A flow is counted where it was observed: by its own times, else spread evenly over its profile. A gauge is a state:
+//! A flow is counted where it was observed: by its own times, else spread evenly over its profile, or over the minute
+//! of a sum where its samples are no longer kept. Observations of what is spread count in every step they reach. A gauge is a state:
 //! it counts wholly in the step in which its profile begins, is averaged there over the profiles of each sender, and
 //! then added over senders. Groups are the values of some labels; a profile without a label is in the group where that
 //! is empty. Memory is bounded by groups times steps, or by the number of profiles or spans.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use spanflame_model::{Fingerprint, Link, ProfileInfo, ProfileType, SpanId, Tenant, TimeRange, Timestamp, TraceId};
@@ -13,9 +15,11 @@ use spanflame_store::StoredSample;
 
 use crate::Error;
 use crate::catalog::Steps;
+use crate::expired::{Expired, NANOS_PER_MINUTE};
 use crate::gather::series_key;
 use crate::links::observed;
 use crate::measure::{FRACTION_BITS, Reading, Recent, TypeSelector};
+use crate::profile::Evidence;
 use crate::selector::{LabelSelector, label};
 
 /// The most steps times groups of one answer.
@@ -38,6 +42,17 @@ pub struct SeriesRequest {
     pub by: Vec<String>,
 }
 
+/// Groups over time.
+#[derive(Clone, Debug)]
+pub struct SeriesAnswer {
+    /// What the values measure.
+    pub profile_type: ProfileType,
+    /// By total descending, then by labels.
+    pub series: Vec<StepSeries>,
+    /// What the answer rests on.
+    pub evidence: Evidence,
+}
+
 /// One group over time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StepSeries {
@@ -51,6 +66,26 @@ pub struct StepSeries {
     pub samples: Vec<u64>,
     /// Profiles by step that had a value.
     pub profiles: Vec<u64>,
+}
+
+impl StepSeries {
+    /// Several groups as one without labels; `None` if there is none.
+    pub fn sum(series: &[StepSeries]) -> Option<StepSeries> {
+        let (first, others) = series.split_first()?;
+        let mut sum = StepSeries {
+            labels: Vec::new(),
+            ..first.clone()
+        };
+        for other in others {
+            sum.total = sum.total.saturating_add(other.total);
+            for (step, value) in other.values.iter().enumerate() {
+                sum.values[step] = sum.values[step].saturating_add(*value);
+                sum.samples[step] = sum.samples[step].saturating_add(other.samples[step]);
+                sum.profiles[step] = sum.profiles[step].saturating_add(other.profiles[step]);
+            }
+        }
+        Some(sum)
+    }
 }
 
 /// What one profile or one span cost.
@@ -125,11 +160,15 @@ impl Groups {
         {
             return *number;
         }
-        let values = self.by.iter().map(|name| label(info, name).unwrap_or_default()).collect();
-        let next = self.numbers.len();
-        let number = *self.numbers.entry(values).or_insert(next);
+        let number = self.number(info);
         self.recent = Some((info.clone(), number));
         number
+    }
+
+    fn number(&mut self, info: &ProfileInfo) -> usize {
+        let values = self.by.iter().map(|name| label(info, name).unwrap_or_default()).collect();
+        let next = self.numbers.len();
+        *self.numbers.entry(values).or_insert(next)
     }
 
     /// The labels of every group, by number.
@@ -151,7 +190,6 @@ pub(crate) struct SeriesCount {
     groups: Groups,
     /// By group and step; only steps with something in them.
     cells: HashMap<(usize, usize), Cell>,
-    pub(crate) profile_type: Option<ProfileType>,
 }
 
 #[derive(Default)]
@@ -170,7 +208,6 @@ impl SeriesCount {
             recent: Recent::default(),
             groups: Groups::new(&request.by),
             cells: HashMap::new(),
-            profile_type: None,
         }
     }
 
@@ -183,7 +220,6 @@ impl SeriesCount {
         let (Some(measure), _) = self.recent.measure(&self.selector, &stored.info) else {
             return;
         };
-        self.profile_type.get_or_insert_with(|| measure.profile_type.clone());
         let group = self.groups.of(&stored.info);
         if self.is_gauge {
             if self.steps.range.contains(stored.info.start)
@@ -197,13 +233,35 @@ impl SeriesCount {
         let Some(when) = observed(stored).overlap(self.steps.range) else {
             return;
         };
-        let last = when.end().saturating_sub(1);
-        for step in self.steps.of(when.start())..=self.steps.of(last) {
+        for step in self.steps_of(when) {
             let range = self.step_range(step);
             if let Some(reading) = measure.read(&stored.info, &stored.sample, Some(range)) {
                 self.cell((group, step), 0, stored, reading);
             }
         }
+    }
+
+    /// Adds what the rollup knows of samples that are no longer kept, by minute. What of a minute lies outside of the
+    /// range belongs to the part inside: only whole minutes are known.
+    pub(crate) fn add_expired(&mut self, expired: &Expired) {
+        for rest in expired.rests() {
+            let group = self.groups.number(rest.info);
+            let Some(when) = TimeRange::lasting(rest.minute, NANOS_PER_MINUTE).overlap(self.steps.range) else {
+                continue;
+            };
+            for step in self.steps_of(when) {
+                let Some(inside) = self.step_range(step).overlap(when) else {
+                    continue;
+                };
+                let cell = self.cells.entry((group, step)).or_default();
+                cell.sums.entry(0).or_default().0 += part(rest.value, inside.duration_ns(), when.duration_ns());
+                cell.samples += rest.samples;
+            }
+        }
+    }
+
+    fn steps_of(&self, when: TimeRange) -> RangeInclusive<usize> {
+        self.steps.of(when.start())..=self.steps.of(when.end().saturating_sub(1))
     }
 
     fn step_range(&self, step: usize) -> TimeRange {
@@ -330,6 +388,13 @@ fn check_size(what: &str, size: usize, max: usize, unit: &str) -> Result<(), Err
         }),
         false => Ok(()),
     }
+}
+
+/// `value * part / whole` in units of 2^-32.
+fn part(value: i128, part: u64, whole: u64) -> i128 {
+    let (product, whole) = (value.saturating_mul(part.into()), i128::from(whole));
+    // Apart, since the fraction bits of a large product would not fit.
+    ((product / whole) << FRACTION_BITS) + ((product % whole) << FRACTION_BITS) / whole
 }
 
 fn rounded(value: i128) -> i64 {

@@ -1,7 +1,10 @@
 //! The same questions while samples are kept, when they are rolled up as well, and when only the rollup is left.
 
 use spanflame_model::{Batch, Claim, Link, StackId, Tenant, TimeRange};
-use spanflame_query::{CatalogRequest, Engine, Evidence, LabelSelector, ProfileAnswer, ProfileRequest, Selection, Service, TypeSelector};
+use spanflame_query::{
+    CatalogRequest, Engine, Evidence, LabelSelector, ProfileAnswer, ProfileRequest, Selection, SeriesAnswer, SeriesRequest, Service, Steps,
+    TypeSelector,
+};
 use spanflame_store::{Snapshot, Store, StoreOptions};
 use spanflame_testkit::{ProfileBuilder, SpanBuilder, Stacks, at, link, resource};
 
@@ -214,6 +217,62 @@ async fn check_all(store: &Store, truth: &Store) {
     for (start, end) in ALIGNED {
         check_equal(store, truth, range(start, end)).await;
     }
+}
+
+async fn series(store: &Store, range: TimeRange, step_s: u64, by: &[&str]) -> SeriesAnswer {
+    let request = SeriesRequest {
+        tenants: vec![Tenant::anonymous()],
+        selector: LabelSelector::default(),
+        profile_type: TypeSelector::Cpu,
+        steps: Steps {
+            range,
+            step_ns: step_s * SECOND,
+        },
+        by: by.iter().map(|name| (*name).to_owned()).collect(),
+    };
+    Engine::new(store.snapshot()).profile_steps(&request).await.expect("is answered")
+}
+
+#[tokio::test]
+async fn over_time_minutes_that_are_gone_are_where_they_were_and_add_up() {
+    let (dir, other) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
+    let (store, truth) = (open(&dir, 0).await, open(&other, 1 << 30).await);
+    for number in [1, 2] {
+        append(&store, number).await;
+        append(&truth, number).await;
+    }
+    store.flush().await.expect("is flushed");
+    store.maintain().await.expect("is maintained");
+    append(&store, 3).await;
+    append(&truth, 3).await;
+    let whole = range(0, 300);
+    for by in [&[][..], &["service.name"], &["service.name", "service.version"]] {
+        let (found, wanted) = (series(&store, whole, 60, by).await, series(&truth, whole, 60, by).await);
+        assert!(!wanted.series.is_empty());
+        let rows = |answer: &SeriesAnswer| -> Vec<_> {
+            let rows = answer.series.iter();
+            rows.map(|series| (series.labels.clone(), series.values.clone(), series.samples.clone()))
+                .collect()
+        };
+        assert_eq!(rows(&found), rows(&wanted), "by {by:?}");
+        let codes: Vec<&str> = found.evidence.reasons.iter().map(|reason| reason.code.as_str()).collect();
+        assert_eq!(codes, ["whole_minutes"]);
+        assert_eq!(found.evidence.period_ns, wanted.evidence.period_ns);
+    }
+    for range in [whole, range(17, 200), range(75, 76)] {
+        let summed = ask(store.snapshot(), "{}", "cpu", range).await;
+        let fine = series(&store, range, 7, &[]).await;
+        let total = fine.series.first().map_or(0, |series| series.total);
+        let off = (total - summed.total).unsigned_abs();
+        assert!(
+            off <= fine.series.first().map_or(0, |series| series.values.len() as u64),
+            "{total} is not {}",
+            summed.total
+        );
+        assert_eq!(fine.evidence.precision, summed.evidence.precision);
+    }
+    store.close().await.expect("is closed");
+    truth.close().await.expect("is closed");
 }
 
 /// What `store` says of `asked` is what `truth` says of `whole` minutes, and it says so.

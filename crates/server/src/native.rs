@@ -8,6 +8,7 @@ mod catalog;
 mod histogram;
 mod params;
 mod profile;
+mod series;
 mod spans;
 mod timeline;
 mod trace;
@@ -48,6 +49,7 @@ fn table() -> Vec<(&'static str, MethodRouter<Arc<App>>)> {
         ("/api/v1/spans/attributes/compare", get(attributes::compare)),
         ("/api/v1/attributes", get(attributes::names)),
         ("/api/v1/attributes/{scope}/{key}/values", get(attributes::values)),
+        ("/api/v1/profile/series", get(series::series)),
         ("/api/v1/services", get(catalog::services)),
         ("/api/v1/profile-types", get(catalog::profile_types)),
         ("/api/v1/labels", get(catalog::labels)),

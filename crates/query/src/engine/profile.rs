@@ -150,6 +150,7 @@ impl Engine {
             profile_type: Some(request.profile_type.clone()),
             labels: selector.clone(),
             by_stack: true,
+            by_minute: false,
         };
         let older = self.expired(wanted, range);
         let is_lost = older.is_some() && !can_be_summed && self.clock.retention_ns.is_some();
@@ -172,13 +173,7 @@ impl Engine {
             draft.evidence.reasons = nothing_selected(&draft);
         }
         if is_lost {
-            let text = "samples of a part of the range are no longer kept, and sums by minute hold neither averages nor labels and links";
-            let reason = Reason::new(
-                ReasonCode::Expired,
-                text,
-                "ask for a younger range, or for a flow in another format",
-            );
-            draft.evidence.reasons.insert(0, reason);
+            draft.evidence.reasons.insert(0, lost());
         }
         Ok(draft)
     }
@@ -235,6 +230,13 @@ impl Engine {
     }
 }
 
+/// A part of the range is older than what is kept, and sums do not help.
+pub(super) fn lost() -> Reason {
+    let text = "samples of a part of the range are no longer kept, and sums by minute hold neither averages nor labels and links";
+    let hint = "ask for a younger range, or for a flow in another format";
+    Reason::new(ReasonCode::Expired, text, hint)
+}
+
 fn sample_scan(tenants: &[Tenant], range: TimeRange, services: Option<Vec<String>>) -> SampleScan {
     SampleScan {
         tenants: tenants.to_vec(),
@@ -257,7 +259,7 @@ pub(super) fn claimed_precision(link: &Link) -> Precision {
     }
 }
 
-fn nothing_selected(draft: &Draft) -> Vec<Reason> {
+pub(super) fn nothing_selected(draft: &Draft) -> Vec<Reason> {
     let facts = &draft.gather.facts;
     if facts.other_type_samples > 0 {
         let types: Vec<String> = facts.other_types.iter().map(ToString::to_string).collect();

@@ -23,6 +23,11 @@ pub(super) struct Params(Vec<(String, String)>);
 impl Params {
     /// Decodes a query string; `known` are the parameters of the path. Empty values count as absent.
     pub(super) fn parse(query: Option<&str>, known: &[&str]) -> Result<Params, Failure> {
+        Params::parse_with(query, known, &[])
+    }
+
+    /// Likewise; those of `known` that are in `lists` may be given several times.
+    pub(super) fn parse_with(query: Option<&str>, known: &[&str], lists: &[&str]) -> Result<Params, Failure> {
         let query = query.unwrap_or_default();
         if query.len() > QUERY_BYTES_MAX {
             let message = format!("the query string has {} bytes, expected at most {QUERY_BYTES_MAX}", query.len());
@@ -35,7 +40,7 @@ impl Params {
                 let message = format!("{name} is no parameter of this path, expected one of {}", known.join(", "));
                 return Err(Failure::invalid(&name, message));
             }
-            if params.iter().any(|(seen, _)| *seen == name) {
+            if !lists.contains(&name.as_str()) && params.iter().any(|(seen, _)| *seen == name) {
                 return Err(Failure::invalid(&name, format!("{name} is given twice, expected once")));
             }
             params.push((name, value.into_owned()));
@@ -53,6 +58,11 @@ impl Params {
     pub(super) fn beginning_with(&self, prefix: &str) -> Params {
         let rest = |(name, value): &(String, String)| Some((name.strip_prefix(prefix)?.to_owned(), value.clone()));
         Params(self.0.iter().filter_map(rest).collect())
+    }
+
+    /// Every text of a parameter that may be given several times, in order.
+    pub(super) fn texts(&self, name: &str) -> impl Iterator<Item = &str> {
+        self.0.iter().filter(move |(n, _)| n == name).map(|(_, value)| value.as_str())
     }
 
     /// A parameter read by its type, whose error names value and expectation.

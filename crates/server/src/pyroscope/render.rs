@@ -137,10 +137,10 @@ async fn single(app: Arc<App>, params: Params, headers: HeaderMap) -> Result<Res
     let average = matches!(params.text("aggregation"), Some("avg" | "average"));
     let asked = async move |engine: Engine| {
         let profile = profile::merged(&engine, request.as_ref(), &[]).await?;
-        let timeline = engine.profile_steps(&all.request).await?;
+        let timeline = engine.profile_steps(&all.request).await?.series;
         let groups = match grouped.by.is_empty() {
             true => Vec::new(),
-            false => engine.profile_steps(&grouped.request).await?,
+            false => engine.profile_steps(&grouped.request).await?.series,
         };
         let group = |series: &StepSeries| (series.labels[0].1.clone(), Timeline::of(&grouped, Some(series), average));
         Ok(Rendered {

@@ -131,7 +131,7 @@ pub(super) async fn select(app: Arc<App>, call: Call<wire::SelectSeriesRequest>)
     let asked = async move |engine: Engine| {
         let (mut series, mut items) = (Vec::new(), Vec::new());
         if !wanted.is_empty {
-            series = engine.profile_steps(&wanted.request).await?;
+            series = engine.profile_steps(&wanted.request).await?.series;
             if let Some(kind) = kind {
                 items = engine.profile_items(kind, &wanted.request).await?;
             }

@@ -122,6 +122,10 @@ async fn real_answers_have_the_documented_fields() {
     ] {
         check_answer(&server, documented, &path).await;
     }
+    for more in ["", "&by=service.name&by=region&limit=1&buckets=7"] {
+        let path = format!("/api/v1/profile/series?{range}{more}");
+        check_answer(&server, "/api/v1/profile/series", &path).await;
+    }
     check_answer(&server, "/api/v1/services", &format!("/api/v1/services?{range}&buckets=3")).await;
     for name in ["profile", "services", "profile-types", "labels"] {
         let path = format!("/api/v1/{name}");
