@@ -47,7 +47,7 @@ export function ExportMenu({
         <button
           type="button"
           onClick={() => {
-            save(svg(tree, layout, isFlame, unit), "profile.svg", "image/svg+xml");
+            save(svg(tree, layout, isFlame, unit, theme), "profile.svg", "image/svg+xml");
             close();
           }}
         >

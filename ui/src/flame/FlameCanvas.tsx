@@ -1,12 +1,32 @@
 /** The graph itself: a canvas as high as what is on screen, moved over the whole by scrolling. */
 
-import { type KeyboardEvent, type PointerEvent, useEffect, useId, useMemo, useRef, useState } from "react";
+import {
+  type KeyboardEvent,
+  type PointerEvent,
+  type ReactNode,
+  useEffect,
+  useId,
+  useMemo,
+  useRef,
+  useState,
+} from "react";
 
 import { useWidth } from "../parts/useWidth";
 import { useTheme } from "../theme/theme";
 import { useKeys } from "../frame/keys";
-import { type Measure, costsOf, lines, shareDifference, signedPercent, spoken } from "./figures";
-import { type Layout, WHOLE, nodeAt, viewOf } from "./layout";
+import { counted } from "../text/quantity";
+import {
+  type Measure,
+  costsOf,
+  costsOfAll,
+  lines,
+  shareDifference,
+  isSignificant,
+  nameOf,
+  points,
+  spoken,
+} from "./figures";
+import { type Layout, WHOLE, nodeAt, smallAt, viewOf } from "./layout";
 import { ROW, levelAt, paint, packagesOf, plain, rowCount, topOf } from "./paint";
 import { type FlameTree, childLists, pathTo } from "./tree";
 
@@ -31,6 +51,8 @@ export interface FlameCanvasProps {
 
 interface Pointed {
   node: number;
+  /** Where frames are too narrow to be drawn: those of the strip. */
+  small: Uint32Array | null;
   x: number;
   y: number;
 }
@@ -92,7 +114,9 @@ export function FlameCanvas({ tree, layout, measure, zoom, onZoom, found, isFlam
     const [x, y] = [event.clientX - box.left, event.clientY - box.top];
     const level = levelAt(y + scroll, rows, isFlame);
     const node = level < above.length - 1 ? above[level] : nodeAt(layout, level, view.start + (x / width) * view.width);
-    return node === undefined ? null : { node, x, y };
+    if (node === undefined) return null;
+    const small = layout.width[node] * width < view.width ? smallAt(layout, level, view, width, x) : null;
+    return { node, small, x, y };
   }
 
   function show(node: number): void {
@@ -207,17 +231,24 @@ function Tooltip({
   measure: Measure;
   width: number;
 }) {
-  const { node, x, y } = pointed;
+  const { node, small, x, y } = pointed;
   const frame = tree.frames[tree.frame[node]];
   const source = frame.file ? `${frame.file}${frame.line ? `:${frame.line}` : ""}` : undefined;
-  const name = frame.function || "(no name)";
+  const name = nameOf(tree, node);
   const group = packagesOf(tree)[tree.frame[node]];
+  if (small && small.length > 1)
+    return (
+      <Tip x={x} y={y} width={width}>
+        <div className="mono">{counted(small.length, "small frame")}, each narrower than a pixel</div>
+        {lines(tree, costsOfAll(tree, small), measure).map((line) => (
+          <div key={line} className="mono">
+            {line}
+          </div>
+        ))}
+      </Tip>
+    );
   return (
-    <div
-      className="floating tip flame-tip"
-      aria-hidden="true"
-      style={{ left: Math.max(0, Math.min(x + 12, width - 380)), top: y + 18 }}
-    >
+    <Tip x={x} y={y} width={width}>
       <div className="mono flame-tip-name">
         <bdi>{plain(name.length > NAME_SHOWN_MAX ? `${name.slice(0, NAME_SHOWN_MAX)}...` : name)}</bdi>
       </div>
@@ -232,8 +263,25 @@ function Tooltip({
           {line}
         </div>
       ))}
-      {tree.sides.length > 1 && <div className="mono">share {signedPercent(shareDifference(tree, node))}</div>}
+      {tree.sides.length > 1 && (
+        <div className="mono">
+          share {points(shareDifference(tree, node))}
+          {isSignificant(tree, node) ? "" : ", not significant"}
+        </div>
+      )}
       {frame.unresolved && <div className="muted">No symbols for this address yet.</div>}
+    </Tip>
+  );
+}
+
+function Tip({ x, y, width, children }: { x: number; y: number; width: number; children: ReactNode }) {
+  return (
+    <div
+      className="floating tip flame-tip"
+      aria-hidden="true"
+      style={{ left: Math.max(0, Math.min(x + 12, width - 380)), top: y + 18 }}
+    >
+      {children}
     </div>
   );
 }

@@ -5,7 +5,7 @@ import { useMemo, useState } from "react";
 import { type Column, type Order, Table } from "../parts/Table";
 import { count, value } from "../text/quantity";
 import { sampledShare } from "../text/share";
-import { type Measure, signedPercent } from "./figures";
+import { type Measure, points } from "./figures";
 import { plain } from "./paint";
 import { type FlameTree, type FunctionCost, functionCosts } from "./tree";
 
@@ -108,7 +108,7 @@ function columns(tree: FlameTree, measure: Measure, onFunction: (frame: number) 
       cell: (row) => value(row.sides[0].self, measure.unit),
     },
     {
-      heading: "Share",
+      heading: "Self share",
       isNumber: true,
       title: "Self, of the whole, with its 95 % interval",
       cell: (row) => share(row.sides[0].self),
@@ -121,7 +121,7 @@ function columns(tree: FlameTree, measure: Measure, onFunction: (frame: number) 
       cell: (row) => value(row.sides[0].total, measure.unit),
     },
     {
-      heading: "Share",
+      heading: "Total share",
       isNumber: true,
       title: "Total, of the whole, with its 95 % interval",
       cell: (row) => share(row.sides[0].total),
@@ -151,7 +151,7 @@ function comparedColumns(
       heading: "Share",
       isNumber: true,
       title: "Difference of the shares",
-      cell: (row) => signedPercent(difference(row, tree)),
+      cell: (row) => points(difference(row, tree)),
     },
     {
       key: "samples",

@@ -1,7 +1,7 @@
 /** What is said of a node or function: value, share and samples of one profile, or of the two sides of a comparison. */
 
 import { count, counted, value } from "../text/quantity";
-import { isUncertain, sampledShare } from "../text/share";
+import { PERCENT_SAMPLES_MIN, isUncertain, sampledShare, wilson } from "../text/share";
 import type { FlameTree } from "./tree";
 
 /** The unit of the values, and what one request cost is asked of. */
@@ -24,6 +24,14 @@ export function costsOf(tree: FlameTree, node: number): Cost[] {
     total: total[node],
     samples: samples[node],
   }));
+}
+
+/** Sums over nodes that do not contain each other. */
+export function costsOfAll(tree: FlameTree, nodes: Uint32Array): Cost[] {
+  return tree.sides.map(({ self, total, samples }) => {
+    const sum = (column: Float64Array): number => nodes.reduce((all, node) => all + column[node], 0);
+    return { self: sum(self), total: sum(total), samples: sum(samples) };
+  });
 }
 
 const SIDES = ["base", "target"];
@@ -58,16 +66,41 @@ export function shareDifference(tree: FlameTree, node: number): number {
   return target.total[node] / (target.total[0] || 1) - base.total[node] / (base.total[0] || 1);
 }
 
-/** `+12.3 %`: the sign is always written. */
-export function signedPercent(difference: number): string {
-  const percents = difference * 100;
-  const digits = Math.abs(percents) < 9.95 ? 1 : 0;
-  return `${percents > 0 ? "+" : ""}${percents.toFixed(digits)} %`;
+/**
+ * Whether the samples can tell that a node's share differs between the two sides: its 95 % intervals do not overlap. The
+ * verdicts of the ranked table, which are about costs of whole functions, are the server's.
+ */
+export function isSignificant(tree: FlameTree, node: number): boolean {
+  const [base, target] = tree.sides;
+  if (!target || Math.min(base.samples[0], target.samples[0]) < PERCENT_SAMPLES_MIN) return false;
+  const [before, after] = [base, target].map(({ total, samples }) =>
+    wilson(Math.min(1, Math.max(0, total[node] / (total[0] || 1))), samples[0]),
+  );
+  return before.high < after.low || after.high < before.low;
+}
+
+/** What stands before the name of a frame of a comparison: `+12 pp`, or a sign for "no difference that can be told". */
+export function signOf(tree: FlameTree, node: number): string {
+  if (tree.sides.length < 2 || tree.parent[node] === node) return "";
+  return isSignificant(tree, node) ? `${points(shareDifference(tree, node))} ` : "\u2248 ";
+}
+
+/** `+4.1 pp`, `-12 pp`: percentage points, always with their sign. */
+export function points(difference: number): string {
+  const amount = Math.abs(difference) * 100;
+  return `${difference < 0 ? "-" : "+"}${amount.toFixed(amount < 9.95 ? 1 : 0)} pp`;
+}
+
+/** A node's function; the root of a profile is everything, and a function without a name says so. */
+export function nameOf(tree: FlameTree, node: number): string {
+  const frame = tree.frames[tree.frame[node]];
+  if (node === 0 && frame.kind === "root") return "all";
+  return frame.function || "(no name)";
 }
 
 /** For screen readers: `serialize, total 1.20 s, 52 % (48-56), 182 samples, level 4, 3 calls`. */
 export function spoken(tree: FlameTree, node: number, children: number, measure: Measure): string {
-  const name = tree.frames[tree.frame[node]].function || "(no name)";
+  const name = nameOf(tree, node);
   const said = lines(tree, costsOf(tree, node), measure).map((line) => line.replaceAll("  ·  ", ", "));
   return `${name}, ${said.join(", ")}, ${count(children)} calls`;
 }

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 
-import { WHOLE, layout, nodeAt, viewOf, visitLevel } from "./layout";
+import { WHOLE, layout, nodeAt, smallAt, viewOf, visitLevel } from "./layout";
 import { matcher, packageOf, shortName } from "./names";
 import { nodeOfPath, parseState, pathKey, stateText, USUAL } from "./state";
 import { treeOfStacks } from "./stacks";
@@ -28,6 +28,40 @@ test("frames below a pixel merge into one strip that is counted", () => {
   let nodes = 0;
   visitLevel(placed, 1, WHOLE, 100, { node: () => (nodes += 1), small: (_x, _w, many) => (count += many) });
   expect([nodes, count]).toEqual([1, 40]);
+});
+
+test("a strip knows its frames, and wide frames part strips", () => {
+  const small = (name: string): string[] => Array.from({ length: 3 }, (_, at) => `${name}${at} 1`);
+  const tree = treeOfStacks([...small("a"), "b 494", ...small("c"), "d 500"]);
+  const placed = layout(tree, "name");
+  const strips: string[] = [];
+  visitLevel(placed, 1, WHOLE, 100, {
+    node: (node) => strips.push(tree.frames[tree.frame[node]].function),
+    small: (_x, width, count, from) => strips.push(`${count} from ${from}, ${width.toFixed(0)} px`),
+  });
+  expect(strips).toEqual(["3 from 0, 1 px", "b", "3 from 4, 1 px", "d"]);
+  const names = Array.from(smallAt(placed, 1, WHOLE, 100, 49.8), (node) => tree.frames[tree.frame[node]].function);
+  expect(names).toEqual(["c0", "c1", "c2"]);
+  expect(smallAt(placed, 1, WHOLE, 100, 30)).toHaveLength(0);
+});
+
+test("zoomed in, small frames are drawn, and none is drawn twice or forgotten", () => {
+  const tree = treeOfStacks(Array.from({ length: 500 }, (_, at) => `f${String(at).padStart(3, "0")} ${1 + (at % 7)}`));
+  const placed = layout(tree, "name");
+  for (const width of [0.9, 0.3, 0.05, 0.004]) {
+    const view = { start: 0.37, width };
+    const seen: number[] = [];
+    visitLevel(placed, 1, view, 150, {
+      node: (node) => seen.push(node),
+      small: (_x, _w, count, from) => seen.push(...placed.levels[1].subarray(from, from + count)),
+    });
+    const wanted = placed.levels[1].filter(
+      (node) => placed.start[node] + placed.width[node] > view.start && placed.start[node] < view.start + view.width,
+    );
+    // A strip may reach beyond the right edge by what belongs to its last pixel.
+    expect(seen.slice(0, wanted.length)).toEqual([...wanted]);
+    expect(new Set(seen).size).toBe(seen.length);
+  }
 });
 
 test("only what is in view is visited, cut at its edges", () => {

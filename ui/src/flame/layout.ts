@@ -76,46 +76,57 @@ export function viewOf(layout: Layout, node: number): View {
 /** Called for what of a level is wide enough to be drawn, and for runs of what is not. Pixels. */
 export interface Visitor {
   node: (node: number, x: number, width: number) => void;
-  /** `count` neighbours, none of them a pixel wide. */
-  small: (x: number, width: number, count: number) => void;
+  /** `count` neighbours, none of them a pixel wide, from the place `from` of the level on. */
+  small: (x: number, width: number, count: number, from: number) => void;
 }
 
 /** Narrower frames are drawn as one strip. */
 const FRAME_MIN_PX = 1;
 
-/** Visits what of a level lies in the view; allocates nothing. */
+/**
+ * Visits what of a level lies in the view; allocates nothing. Costs as much as there are pixels, not frames: whatever ends within
+ * the pixel behind a small frame is passed over by binary search.
+ */
 export function visitLevel(layout: Layout, level: number, view: View, widthPx: number, visitor: Visitor): void {
   const nodes = layout.levels[level];
   if (!nodes) return;
   const scale = widthPx / view.width;
   const end = view.start + view.width;
-  let stripX = 0;
-  let stripEnd = 0;
-  let stripCount = 0;
   for (let at = firstReaching(layout, nodes, view.start); at < nodes.length; at += 1) {
     const node = nodes[at];
     const start = layout.start[node];
     if (start >= end) break;
     const x = Math.max(0, (start - view.start) * scale);
-    const right = Math.min(widthPx, (start + layout.width[node] - view.start) * scale);
-    const isSmall = right - x < FRAME_MIN_PX;
-    if (stripCount > 0 && (!isSmall || x - stripEnd > FRAME_MIN_PX)) {
-      visitor.small(stripX, Math.max(FRAME_MIN_PX, stripEnd - stripX), stripCount);
-      stripCount = 0;
+    if (layout.width[node] * scale >= FRAME_MIN_PX) {
+      const right = Math.min(widthPx, (start + layout.width[node] - view.start) * scale);
+      visitor.node(node, x, right - x);
+      continue;
     }
-    if (!isSmall) visitor.node(node, x, right - x);
-    else {
-      if (stripCount === 0) stripX = x;
-      stripEnd = right;
-      stripCount += 1;
-    }
+    const last = lastSmall(layout, nodes, at, FRAME_MIN_PX / scale);
+    const right = Math.min(widthPx, (layout.start[nodes[last]] + layout.width[nodes[last]] - view.start) * scale);
+    visitor.small(x, Math.max(FRAME_MIN_PX, right - x), last - at + 1, at);
+    at = last;
   }
-  if (stripCount > 0) visitor.small(stripX, Math.max(FRAME_MIN_PX, stripEnd - stripX), stripCount);
 }
 
-/** The first node of a level that ends behind `from`. */
-function firstReaching(layout: Layout, nodes: Uint32Array, from: number): number {
-  let low = 0;
+/** The end of the run of small frames that have less than a pixel between them. */
+function lastSmall(layout: Layout, nodes: Uint32Array, from: number, pixel: number): number {
+  const { start, width } = layout;
+  let last = from;
+  for (;;) {
+    const right = start[nodes[last]] + width[nodes[last]];
+    const next = firstReaching(layout, nodes, right + pixel, last + 1);
+    const node = nodes[next];
+    // Whatever ends within a pixel of the run is small.
+    if (next > last + 1) last = next - 1;
+    else if (next < nodes.length && width[node] < pixel && start[node] - right < pixel) last = next;
+    else return last;
+  }
+}
+
+/** The first node of a level, from a place on, that ends behind `from`. */
+function firstReaching(layout: Layout, nodes: Uint32Array, from: number, begin = 0): number {
+  let low = begin;
   let high = nodes.length;
   while (low < high) {
     const middle = (low + high) >>> 1;
@@ -124,6 +135,18 @@ function firstReaching(layout: Layout, nodes: Uint32Array, from: number): number
     else low = middle + 1;
   }
   return low;
+}
+
+/** The frames of the strip that is drawn at a pixel of a level; none where a frame is, or nothing. */
+export function smallAt(layout: Layout, level: number, view: View, widthPx: number, px: number): Uint32Array {
+  let found: Uint32Array = new Uint32Array();
+  visitLevel(layout, level, view, widthPx, {
+    node: () => undefined,
+    small: (x, width, count, from) => {
+      if (px >= x && px < x + width) found = layout.levels[level].subarray(from, from + count);
+    },
+  });
+  return found;
 }
 
 /** The node at a place of a level, if there is one; 0..1 across. */

@@ -49,7 +49,13 @@ export const PRESETS: readonly Preset[] = [
     matches:
       /^(tokio::|futures_util::|futures_core::|<?core::(ops|future|pin|panic)|<?std::(panic|panicking|rt|thread|sys)|<?alloc::boxed|__rust|<?tracing::instrument)|\/(tokio(-[a-z]+)?|futures-[a-z]+|hyper(-[a-z]+)?|axum(-[a-z]+)?|tower(-[a-z]+)?|tracing)-\d[^/]*\/src\/|^\/rustc\/|\/library\/(core|std|alloc)\//,
   },
-  { id: "go", name: "Go runtime", matches: /^(runtime\.|runtime\/|internal\/runtime)/ },
+  {
+    id: "go",
+    name: "Go scheduler and start-up",
+    // Allocation and collection stay: they are cost that one wants to see.
+    matches:
+      /^runtime\.(goexit|main|mcall|mstart\d*|schedule|park_m|findRunnable|gopark\w*|goready|ready|systemstack(_switch)?|morestack\w*|newstack|asyncPreempt\d*|gosched\w*|goschedImpl|gopreempt_m|preemptPark|rt0_go|startm|stopm|handoffp|wakep|execute|stealWork|runqsteal|runqgrab|checkTimers|resetspinning|note(sleep|wakeup|tsleepg)|netpoll\w*|epollwait|futex\w*|usleep|osyield)(\.|$)/,
+  },
   {
     id: "java",
     name: "Java thread pools",

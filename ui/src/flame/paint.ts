@@ -3,7 +3,7 @@
 import type { Theme } from "../theme/palette";
 import { fillColour } from "../theme/palette";
 import { token } from "../theme/theme";
-import { isFaint, shareDifference } from "./figures";
+import { isFaint, isSignificant, nameOf, shareDifference, signOf } from "./figures";
 import type { Layout, View } from "./layout";
 import { visitLevel } from "./layout";
 import { packageOf, shortName } from "./names";
@@ -124,8 +124,9 @@ function paintNode(
   if (width >= TEXT_MIN) {
     context.globalAlpha = isDim ? 0.5 : 1;
     context.fillStyle = token("--text", theme);
-    const name = tree.frames[frame].function || "(no name)";
-    context.fillText(plain(shortName(name, Math.floor((width - 8) / CHARACTER))), x + 4, y + ROW / 2, width - 6);
+    const sign = signOf(tree, node);
+    const text = sign + shortName(nameOf(tree, node), Math.floor((width - 8) / CHARACTER) - sign.length);
+    context.fillText(plain(text), x + 4, y + ROW / 2, width - 6);
   }
   context.globalAlpha = 1;
 }
@@ -157,21 +158,21 @@ export function packagesOf(tree: FlameTree): string[] {
   return known;
 }
 
-function colourOf(tree: FlameTree, node: number, theme: Theme): string {
+/** The ground of a frame: its package, or what changed. */
+export function colourOf(tree: FlameTree, node: number, theme: Theme): string {
   if (tree.sides.length > 1) return diffColour(tree, node, theme);
   if (node === 0) return token("--line", theme);
   return fillColour(packagesOf(tree)[tree.frame[node]], theme);
 }
 
-/** Steps of a difference: the sign and size are also written in tooltip and table. */
+/** Of a difference that the samples can tell; the sign is written in the frame too. */
 function diffColour(tree: FlameTree, node: number, theme: Theme): string {
   const [base, target] = tree.sides;
-  if (node === 0 || isFaint(tree, node)) return token("--line", theme);
+  if (tree.parent[node] === node || !isSignificant(tree, node)) return token("--line", theme);
   if (base.total[node] === 0) return mixed("--only-target", 0.55, theme);
   if (target.total[node] === 0) return mixed("--only-base", 0.55, theme);
   const difference = shareDifference(tree, node);
   const strength = Math.min(1, Math.abs(difference) / 0.2);
-  if (Math.abs(difference) < 0.005) return token("--line", theme);
   return mixed(difference > 0 ? "--target" : "--base", 0.2 + 0.45 * strength, theme);
 }
 

@@ -1,9 +1,11 @@
 /** A flame graph as a file: SVG, and PNG of the whole height. */
 
 import { value } from "../text/quantity";
-import { type Theme, fillColour } from "../theme/palette";
+import type { Theme } from "../theme/palette";
+import { token } from "../theme/theme";
 import { type Layout, WHOLE, visitLevel } from "./layout";
-import { packagesOf, plain, ROW, draw, rowCount, topOf } from "./paint";
+import { nameOf, signOf } from "./figures";
+import { ROW, colourOf, draw, plain, rowCount, topOf } from "./paint";
 import { shortName } from "./names";
 import type { FlameTree } from "./tree";
 
@@ -13,7 +15,7 @@ const PNG_HEIGHT_MAX = 16_000;
 const CHARACTER = 6.65;
 
 /** An SVG that says each frame's name and value as its title; the whole, without zoom. */
-export function svg(tree: FlameTree, layout: Layout, isFlame: boolean, unit: string): string {
+export function svg(tree: FlameTree, layout: Layout, isFlame: boolean, unit: string, theme: Theme): string {
   const rows = rowCount(layout);
   const parts: string[] = [];
   const title = (text: string): string => `<title>${escape(text)}</title>`;
@@ -22,10 +24,11 @@ export function svg(tree: FlameTree, layout: Layout, isFlame: boolean, unit: str
     const y = topOf(level, rows, isFlame);
     visitLevel(layout, level, WHOLE, WIDTH, {
       node: (node, x, width) => {
-        const name = tree.frames[tree.frame[node]].function || "(no name)";
+        const name = nameOf(tree, node);
         const total = tree.sides[last].total[node];
-        const fill = node === 0 ? "#dededa" : fillColour(packagesOf(tree)[tree.frame[node]], "light");
-        const text = width >= 24 ? shortName(name, Math.floor((width - 8) / CHARACTER)) : "";
+        const fill = colourOf(tree, node, theme);
+        const sign = signOf(tree, node);
+        const text = width >= 24 ? sign + shortName(name, Math.floor((width - 8) / CHARACTER) - sign.length) : "";
         parts.push(
           `<g>${title(`${name} ${value(total, unit)}`)}<rect x="${x.toFixed(2)}" y="${y}" width="${Math.max(0.5, width - 0.5).toFixed(2)}" height="${ROW - 1}" fill="${fill}"/>` +
             (text ? `<text x="${(x + 4).toFixed(2)}" y="${y + 12.5}">${escape(text)}</text>` : "") +
@@ -41,7 +44,8 @@ export function svg(tree: FlameTree, layout: Layout, isFlame: boolean, unit: str
   const height = rows * ROW;
   return (
     `<svg xmlns="http://www.w3.org/2000/svg" width="${WIDTH}" height="${height}" viewBox="0 0 ${WIDTH} ${height}" ` +
-    `font-family="monospace" font-size="11" fill="#1b1b19">${parts.join("")}</svg>\n`
+    `font-family="monospace" font-size="11" fill="${token("--text", theme)}">` +
+    `<rect width="${WIDTH}" height="${height}" fill="${token("--ground", theme)}"/>${parts.join("")}</svg>\n`
   );
 }
 

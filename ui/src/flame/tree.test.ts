@@ -1,7 +1,18 @@
 import { expect, test } from "vitest";
 
+import { isSignificant, points, signOf } from "./figures";
 import { treeOfStacks } from "./stacks";
-import { callees, callers, functionCosts, outermost, pathTo, simplified } from "./tree";
+import {
+  callees,
+  callers,
+  comparedTreeOf,
+  functionCosts,
+  functionsOf,
+  outermost,
+  pathTo,
+  simplified,
+  treeOf,
+} from "./tree";
 
 /** Every node as `path total/samples`, sorted. */
 function told(tree: ReturnType<typeof treeOfStacks>): string[] {
@@ -67,4 +78,60 @@ test("matches below other matches are not counted again", () => {
   const tree = treeOfStacks(STACKS);
   const found = outermost(tree, (node) => ["a", "b"].includes(tree.frames[tree.frame[node]].function));
   expect(found.reduce((sum, node) => sum + tree.sides[0].total[node], 0)).toBe(60);
+});
+
+/** Two services that link the same function; a third function of the same name lies in another file. */
+function shared() {
+  const frames = [
+    { function: "root", kind: "root" },
+    { function: "mix", file: "hash.rs", module: "cart" },
+    { function: "mix", file: "hash.rs", module: "pricing" },
+    { function: "mix", file: "other.rs", module: "cart" },
+    { function: "mix", module: "cart" },
+  ];
+  return treeOf({
+    frames,
+    tree: {
+      frame: [0, 1, 2, 3, 4],
+      parent: [0, 0, 1, 0, 0],
+      self: [0, 10, 20, 5, 5],
+      total: [40, 30, 20, 5, 5],
+      samples: [4, 3, 2, 1, 1],
+    },
+  });
+}
+
+test("a function that several modules link is one function, and its calls among them count once", () => {
+  const tree = shared();
+  expect([...functionsOf(tree.frames)]).toEqual([0, 1, 1, 3, 4]);
+  const rows = functionCosts(tree).map(({ frame, sides }) => [frame, sides[0].self, sides[0].total]);
+  expect(rows.toSorted(([a], [b]) => a - b)).toEqual([
+    [1, 30, 30],
+    [3, 5, 5],
+    [4, 5, 5],
+  ]);
+  expect(callees(tree, 1).sides[0].total[0]).toBe(30);
+  expect(callers(tree, 2).sides[0].total[0]).toBe(30);
+});
+
+test("a difference is told only where the samples can tell", () => {
+  const side = (samples: number[]) => ({ self: samples, total: [samples[0], samples[1], samples[2]], samples });
+  const [base, target] = [side([200, 100, 0]), side([200, 190, 30])];
+  const tree = comparedTreeOf({
+    frames: [{ function: "root", kind: "root" }, { function: "a" }, { function: "b" }],
+    tree: {
+      frame: [0, 1, 2],
+      parent: [0, 0, 1],
+      base_self: [100, 100, 0],
+      base_total: base.total,
+      base_samples: base.samples,
+      target_self: [10, 160, 30],
+      target_total: target.total,
+      target_samples: target.samples,
+    },
+  });
+  expect([0, 1, 2].map((node) => isSignificant(tree, node))).toEqual([false, true, true]);
+  expect([1, 2].map((node) => signOf(tree, node))).toEqual(["+45 pp ", "+15 pp "]);
+  expect([points(-0.041), points(0.2)]).toEqual(["-4.1 pp", "+20 pp"]);
+  expect(isSignificant(treeOfStacks(STACKS), 1)).toBe(false);
 });

@@ -85,6 +85,27 @@ function weightOf(sides: readonly Side[], nodes: number): Float64Array {
   return weight;
 }
 
+const functions = new WeakMap<readonly Frame[], Uint32Array>();
+
+/**
+ * For each frame the first frame of the same function. Frames differ by module, so a function that several services link has
+ * several; without a source file nothing says that they are the same.
+ */
+export function functionsOf(frames: readonly Frame[]): Uint32Array {
+  const known = functions.get(frames);
+  if (known) return known;
+  const first = new Map<string, number>();
+  const found = Uint32Array.from(frames, (frame, at) => {
+    if (frame.file === undefined) return at;
+    const key = `${frame.function}\0${frame.file}`;
+    const same = first.get(key) ?? at;
+    first.set(key, same);
+    return same;
+  });
+  functions.set(frames, found);
+  return found;
+}
+
 /** Builds a tree by adding paths; equal frames under one caller are one node. */
 class Builder {
   private readonly frame: number[] = [];
@@ -152,10 +173,13 @@ export function simplified(tree: FlameTree, { isHidden, collapseRecursion }: Sim
   if (!collapseRecursion && !hidden.includes(1)) return tree;
   const builder = new Builder(tree.frames, tree.frame[0], tree.sides.length);
   const placed = new Uint32Array(tree.frame.length);
+  const functionOf = functionsOf(tree.frames);
   for (let node = 0; node < tree.frame.length; node += 1) {
     const frame = tree.frame[node];
     const caller = placed[tree.parent[node]];
-    const isMerged = hidden[frame] === 1 || (collapseRecursion && node > 0 && builder.frameOf(caller) === frame);
+    const isMerged =
+      hidden[frame] === 1 ||
+      (collapseRecursion && caller !== 0 && functionOf[builder.frameOf(caller)] === functionOf[frame]);
     placed[node] = node === 0 ? 0 : isMerged ? caller : builder.child(caller, frame);
     addOwn(tree, node, builder, placed[node]);
   }
@@ -169,12 +193,13 @@ function addOwn(tree: FlameTree, node: number, builder: Builder, to: number): vo
 /** What a function calls: its subtrees as one, calls to itself inside of them left where they are. */
 export function callees(tree: FlameTree, frame: number): FlameTree {
   const builder = new Builder(tree.frames, frame, tree.sides.length);
+  const functionOf = functionsOf(tree.frames);
   // 0 is outside, else the place plus one.
   const placed = new Uint32Array(tree.frame.length);
   for (let node = 0; node < tree.frame.length; node += 1) {
     const outer = node === 0 ? 0 : placed[tree.parent[node]];
     if (outer > 0) placed[node] = builder.child(outer - 1, tree.frame[node]) + 1;
-    else if (tree.frame[node] === frame) placed[node] = 1;
+    else if (functionOf[tree.frame[node]] === functionOf[frame]) placed[node] = 1;
     if (placed[node] > 0) addOwn(tree, node, builder, placed[node] - 1);
   }
   return builder.finish();
@@ -183,7 +208,8 @@ export function callees(tree: FlameTree, frame: number): FlameTree {
 /** Who calls a function: callers below the function, callers of these below them. Calls within itself count once. */
 export function callers(tree: FlameTree, frame: number): FlameTree {
   const builder = new Builder(tree.frames, frame, tree.sides.length);
-  for (const node of outermost(tree, (candidate) => tree.frame[candidate] === frame)) {
+  const functionOf = functionsOf(tree.frames);
+  for (const node of outermost(tree, (candidate) => functionOf[tree.frame[candidate]] === functionOf[frame])) {
     let place = 0;
     for (let at = node; at !== 0;) {
       at = tree.parent[at];
@@ -216,13 +242,14 @@ export interface FunctionCost {
 /** Every function with its cost; a recursive one counts once. Without the root, by first appearance. */
 export function functionCosts(tree: FlameTree): FunctionCost[] {
   const costs = new Map<number, FunctionCost>();
-  // How often the frame is on the way from the root to the node in work.
+  const functionOf = functionsOf(tree.frames);
+  // How often the function is on the way from the root to the node in work.
   const open = new Uint32Array(tree.frames.length);
   const path: number[] = [];
   for (const node of depthFirst(tree)) {
     const caller = node === 0 ? -1 : tree.parent[node];
-    while (path.length > 0 && path[path.length - 1] !== caller) open[tree.frame[path.pop() ?? 0]] -= 1;
-    const frame = tree.frame[node];
+    while (path.length > 0 && path[path.length - 1] !== caller) open[functionOf[tree.frame[path.pop() ?? 0]]] -= 1;
+    const frame = functionOf[tree.frame[node]];
     if (node > 0) {
       let cost = costs.get(frame);
       if (cost === undefined) {
