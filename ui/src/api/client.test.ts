@@ -57,6 +57,8 @@ test("something else at the address is told from a missing answer", async () => 
   expect((await failureOf(ask("/spans", {}))).detail).toMatchObject({ code: "unreadable", requestId: "7" });
   answering(404, "<html>");
   expect((await failureOf(ask("/spans", {}))).message).toContain("does not know the question");
+  answering(502, "<html>");
+  expect((await failureOf(ask("/spans", {}))).isTransient).toBe(true);
   vi.stubGlobal("fetch", async () => {
     throw new TypeError("fetch failed");
   });

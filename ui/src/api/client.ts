@@ -113,12 +113,21 @@ async function refusal(response: Response): Promise<Failure> {
 }
 
 function unreadable(response: Response): Failure {
+  const { status } = response;
   const requestId = response.headers.get("x-request-id");
+  const detail = { status, ...(requestId ? { requestId } : {}) };
+  // Not the server's words: something in front of it speaks while it is away.
+  if (status >= 502 && status <= 504) {
+    return new Failure(`the server does not answer: what stands in front of it says ${status}`, {
+      ...detail,
+      code: "unreachable",
+    });
+  }
   const message =
-    response.status === 404
+    status === 404
       ? "this server does not know the question: it is older than the page, or something else answers at this address"
-      : `the answer (status ${response.status}) cannot be read: expected JSON`;
-  return new Failure(message, { status: response.status, code: "unreadable", ...(requestId ? { requestId } : {}) });
+      : `the answer (status ${status}) cannot be read: expected JSON`;
+  return new Failure(message, { ...detail, code: "unreadable" });
 }
 
 function withoutAbsent<T extends object>(value: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
