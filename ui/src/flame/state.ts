@@ -5,7 +5,6 @@
 
 import type { SiblingOrder } from "./layout";
 import type { FlameTree } from "./tree";
-import { pathTo } from "./tree";
 import { fnv1a } from "../theme/palette";
 
 export type Mode = "graph" | "table" | "both" | "sandwich";
@@ -106,19 +105,32 @@ function decode(text: string): string {
 
 /** A short name of the way from the root to a node: the same in every answer that has this way. */
 export function pathKey(tree: FlameTree, node: number): string {
-  const names = pathTo(tree, node).map((at) => tree.frames[tree.frame[at]].function);
-  const text = names.join("\u0000");
-  return `${fnv1a(text).toString(36)}.${names.length.toString(36)}`;
+  const { hash, depth } = pathsOf(tree);
+  return `${hash[node].toString(36)}.${depth[node].toString(36)}`;
 }
 
 /** The node with a path, if the tree has it. */
 export function nodeOfPath(tree: FlameTree, key: string | undefined): number {
-  if (!key) return 0;
-  const depth = Number.parseInt(key.split(".")[1] ?? "", 36);
-  const depths = new Uint32Array(tree.frame.length);
+  const [wanted, far] = (key ?? "").split(".").map((part) => Number.parseInt(part, 36));
+  if (!wanted || !far) return 0;
+  const { hash, depth } = pathsOf(tree);
+  const found = hash.findIndex((one, node) => one === wanted && depth[node] === far);
+  return Math.max(0, found);
+}
+
+const paths = new WeakMap<FlameTree, { hash: Uint32Array; depth: Uint32Array }>();
+
+/** Hash of the names on the way to each node, and their number; step by step, so it costs once per node. */
+function pathsOf(tree: FlameTree): { hash: Uint32Array; depth: Uint32Array } {
+  const known = paths.get(tree);
+  if (known) return known;
+  const names = tree.frames.map((frame) => fnv1a(frame.function));
+  const found = { hash: new Uint32Array(tree.frame.length), depth: new Uint32Array(tree.frame.length) };
   for (let node = 1; node < tree.frame.length; node += 1) {
-    depths[node] = depths[tree.parent[node]] + 1;
-    if (depths[node] === depth && pathKey(tree, node) === key) return node;
+    const caller = tree.parent[node];
+    found.hash[node] = Math.imul(found.hash[caller] ^ names[tree.frame[node]], 0x01000193);
+    found.depth[node] = found.depth[caller] + 1;
   }
-  return 0;
+  paths.set(tree, found);
+  return found;
 }
