@@ -72,6 +72,14 @@ test("what begins with the typed text goes before what contains it", () => {
   expect(texts("{ odd|")).toEqual(['span."odd key"']);
 });
 
+test("the service goes before what is as frequent", () => {
+  expect(
+    texts("{ |")
+      .filter((text) => text.includes("."))
+      .at(0),
+  ).toBe("resource.service.name");
+});
+
 test("values are offered as literals", () => {
   expect(texts("{ resource.service.name = |")).toEqual(['"cart"', '"quo\\"te"']);
   expect(texts("{ status = |")).toEqual(["error", "ok", "unset"]);

@@ -136,7 +136,10 @@ function candidates(place: Place, known: { attributes?: Attributes; values?: Att
   if (place.expects === "operator") return OPERATORS;
   if (place.expects === "connective") return CONNECTIVES;
   if (place.expects === "field") {
-    const attributes = (known.attributes?.attributes ?? []).filter((one) => one.scope !== "intrinsic");
+    const attributes = (known.attributes?.attributes ?? [])
+      .filter((one) => one.scope !== "intrinsic")
+      // Every span has it, like its neighbours of the resource, and it is what people look for.
+      .toSorted((a, b) => Number(b.key === "service.name") - Number(a.key === "service.name"));
     return [
       ...INTRINSICS,
       ...attributes.map((one) => ({
