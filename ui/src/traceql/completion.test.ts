@@ -73,11 +73,7 @@ test("what begins with the typed text goes before what contains it", () => {
 });
 
 test("the service goes before what is as frequent", () => {
-  expect(
-    texts("{ |")
-      .filter((text) => text.includes("."))
-      .at(0),
-  ).toBe("resource.service.name");
+  expect(texts("{ |").find((text) => text.includes("."))).toBe("resource.service.name");
 });
 
 test("values are offered as literals", () => {
