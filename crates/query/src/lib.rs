@@ -30,6 +30,7 @@ mod timeline;
 mod trace;
 mod traces;
 mod tree;
+mod view;
 mod window;
 
 pub mod stats;
@@ -58,6 +59,7 @@ pub use timeline::{Moment, Timeline, TimelineRequest, TimelineThread};
 pub use trace::{SpanProfile, Trace, TraceData, TraceRequest, TraceSpan};
 pub use traces::{FoundTrace, MatchedSpan, SpanCount, TracesRequest};
 pub use tree::{CallTree, NODES_MAX, ShownFrame, StackTotal};
+pub use view::{Viewed, view};
 pub use window::WindowMatch;
 
 pub use spanflame_store::StoredVolume;

@@ -13,6 +13,7 @@ mod spans;
 mod timeline;
 mod trace;
 mod upload;
+mod view;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -55,6 +56,7 @@ fn table() -> Vec<(&'static str, MethodRouter<Arc<App>>)> {
         ("/api/v1/labels", get(catalog::labels)),
         ("/api/v1/labels/{name}/values", get(catalog::label_values)),
         ("/api/v1/ingest", post(upload::ingest)),
+        ("/api/v1/view", post(view::view)),
         ("/api/v1/openapi.json", get(openapi)),
         ("/metrics/spans", get(spanmetrics::scrape)),
     ]

@@ -262,7 +262,7 @@ fn export_row(row: &Row) -> ExportRow {
 }
 
 #[derive(Serialize)]
-struct WireProfile<'a> {
+pub(super) struct WireProfile<'a> {
     #[serde(rename = "type")]
     profile_type: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -361,7 +361,7 @@ fn is_zero(number: &u64) -> bool {
 }
 
 impl<'a> WireProfile<'a> {
-    fn new(profile: &'a ProfileAnswer) -> WireProfile<'a> {
+    pub(super) fn new(profile: &'a ProfileAnswer) -> WireProfile<'a> {
         WireProfile {
             profile_type: type_name(&profile.profile_type),
             unit: known(&profile.profile_type.sample.unit),

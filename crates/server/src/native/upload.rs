@@ -130,7 +130,7 @@ impl Uploads<'_> {
     }
 }
 
-fn format(name: &str) -> Result<Format, Failure> {
+pub(super) fn format(name: &str) -> Result<Format, Failure> {
     Format::from_name(name).map_err(|error| Failure::invalid("format", error.to_string()))
 }
 

@@ -140,6 +140,13 @@ async fn real_answers_have_the_documented_fields() {
         .post(server.http(), "/api/v1/ingest?service=x&format=collapsed", &[], b"a;b 1\n".to_vec())
         .await;
     check_schema(&document, &document["components"]["schemas"]["Taken"], &taken.json(), "ingest");
+    let types = async || server.get("/api/v1/profile-types").await.json()["profile_types"].clone();
+    let before = types().await;
+    let file = b"a;b 1\na 2\n".to_vec();
+    let viewed = server.post(server.http(), "/api/v1/view?file=x.collapsed", &[], file).await;
+    assert_eq!(viewed.json()["samples"], 3);
+    check_schema(&document, &document["components"]["schemas"]["Viewed"], &viewed.json(), "view");
+    assert_eq!(types().await, before, "nothing is stored");
     let error = server.get("/api/v1/spans?q=%7B").await.json();
     check_schema(&document, &document["components"]["schemas"]["Error"], &error, "error");
     server.stop().await;
