@@ -211,7 +211,7 @@ export interface ProfileSeries extends Took {
   start_unix_nano: NanoText;
   bucket_ns: number;
   series: { labels: Record<string, string>; total: number; value: number[]; samples: number[] }[];
-  others?: { series: number; value: number[]; samples: number[] };
+  others?: { series: number; total: number; value: number[]; samples: number[] };
   evidence: Evidence;
 }
 

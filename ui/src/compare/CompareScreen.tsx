@@ -1,14 +1,15 @@
 /** Compare: two selections side by side, as one diff flame graph and as a ranked table of what changed. */
 
 import { useNavigate, useSearch } from "@tanstack/react-router";
-import { useCallback } from "react";
+import { useCallback, useMemo } from "react";
 
-import type { Comparison } from "../api/answers";
+import type { ComparedFunction, Comparison } from "../api/answers";
 import { Failure } from "../api/client";
 import { comparison } from "../api/questions";
 import { useQuestion } from "../api/useQuestion";
 import { EvidenceLine } from "../flame/EvidenceLine";
 import { FlameView } from "../flame/FlameView";
+import { PRESETS, isOfPreset } from "../flame/names";
 import { parseState, stateText } from "../flame/state";
 import { Reasons } from "../parts/Reasons";
 import { Asked, Empty } from "../parts/State";
@@ -129,6 +130,12 @@ function Compared({ answer }: { answer: Comparison }) {
     (name: string) => onFocus(stateText({ ...parseState(focus), mode: "sandwich", function: name })),
     [focus, onFocus],
   );
+  const isHidden = useMemo(() => {
+    const { presets, hidden } = parseState(focus);
+    const chosen = PRESETS.filter((preset) => presets.includes(preset.id));
+    return (row: ComparedFunction): boolean =>
+      hidden.includes(row.function) || chosen.some((preset) => isOfPreset(preset, row));
+  }, [focus]);
   const empty = (["base", "target"] as const).filter((which) => answer[which].samples === 0);
   if (empty.length > 0)
     return (
@@ -144,7 +151,7 @@ function Compared({ answer }: { answer: Comparison }) {
       <div className="compare-flame">
         <FlameView profile={answer} focus={focus} onFocus={onFocus} />
       </div>
-      <RankedTable answer={answer} onFunction={onFunction} />
+      <RankedTable answer={answer} isHidden={isHidden} onFunction={onFunction} />
       <div className="compare-sides compare-evidence">
         <EvidenceLine samples={answer.base.samples} evidence={answer.base.evidence} />
         <EvidenceLine samples={answer.target.samples} evidence={answer.target.evidence} />

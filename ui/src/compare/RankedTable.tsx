@@ -21,18 +21,32 @@ type Key = "rank" | "function" | "share" | "cost" | "difference" | "samples";
 const ROWS_FIRST = 50;
 
 /** The functions of a comparison, those whose cost changed most and significantly first. */
-export function RankedTable({ answer, onFunction }: { answer: Comparison; onFunction: (name: string) => void }) {
+export function RankedTable({
+  answer,
+  isHidden,
+  onFunction,
+}: {
+  answer: Comparison;
+  /** What the graph leaves out, the table does too. */
+  isHidden: (row: ComparedFunction) => boolean;
+  onFunction: (name: string) => void;
+}) {
   const [order, setOrder] = useState<Order<Key>>({ by: "rank", isReversed: false });
   const [isWhole, setWhole] = useState(false);
   const columns = useMemo(() => columnsOf(answer, onFunction), [answer, onFunction]);
-  const changed = answer.functions.filter(isSignificant).length;
+  const functions = useMemo(() => answer.functions.filter((row) => !isHidden(row)), [answer, isHidden]);
+  const changed = functions.filter(isSignificant).length;
+  const hidden = answer.functions.length - functions.length;
   // What the viewer sorts, is sorted whole.
-  const rows = isWhole || order.by !== "rank" ? answer.functions : answer.functions.slice(0, ROWS_FIRST);
+  const rows = isWhole || order.by !== "rank" ? functions : functions.slice(0, ROWS_FIRST);
   return (
     <section className="ranked" aria-label="Changed functions">
       <h2>
         {counted(changed, "function")} changed significantly{" "}
-        <span className="muted">of {count(answer.functions_total)}; total of each, with what it calls</span>
+        <span className="muted">
+          of {count(answer.functions_total)}; total of each, with what it calls
+          {hidden > 0 && `; ${count(hidden)} hidden as in the graph`}
+        </span>
         {order.by !== "rank" && (
           <button type="button" className="button small" onClick={() => setOrder({ by: "rank", isReversed: false })}>
             By rank
@@ -49,9 +63,9 @@ export function RankedTable({ answer, onFunction }: { answer: Comparison; onFunc
           onOrder={setOrder}
         />
       </div>
-      {rows.length < answer.functions.length && (
+      {rows.length < functions.length && (
         <button type="button" className="button" onClick={() => setWhole(true)}>
-          Show all {count(answer.functions.length)}
+          Show all {count(functions.length)}
         </button>
       )}
       {answer.functions.length < answer.functions_total && isWhole && (

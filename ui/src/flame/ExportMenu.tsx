@@ -1,10 +1,14 @@
-/** Everything a flame graph can be saved as. Profile formats come from the server, pictures from what is on screen. */
+/**
+ * Everything a flame graph can be saved as. Profile formats come from the server, which has all samples, or where it keeps none
+ * from the tree; pictures from what is on screen.
+ */
 
 import { useRef } from "react";
 
 import { useKeys } from "../frame/keys";
 import { useTheme } from "../theme/theme";
 import type { Layout } from "./layout";
+import { collapsedText, speedscopeText } from "./formats";
 import { png, save, svg } from "./picture";
 import type { FlameTree } from "./tree";
 
@@ -44,6 +48,28 @@ export function ExportMenu({
               {name}
             </a>
           ))}
+        {!addressOf && tree.sides.length === 1 && (
+          <>
+            <button
+              type="button"
+              onClick={() => {
+                save(collapsedText(tree), "profile.collapsed.txt", "text/plain");
+                close();
+              }}
+            >
+              collapsed stacks
+            </button>
+            <button
+              type="button"
+              onClick={() => {
+                save(speedscopeText(tree, unit, "profile"), "profile.speedscope.json", "application/json");
+                close();
+              }}
+            >
+              speedscope
+            </button>
+          </>
+        )}
         <button
           type="button"
           onClick={() => {

@@ -18,12 +18,23 @@ import { ExportMenu } from "./ExportMenu";
 import { FlameCanvas } from "./FlameCanvas";
 import { FlameMenu, type MenuPlace } from "./FlameMenu";
 import { FunctionTable } from "./FunctionTable";
-import type { Measure } from "./figures";
+import { type Measure, lines } from "./figures";
 import { layout } from "./layout";
 import { PRESETS, isOfPreset, matcher, shortName } from "./names";
 import { plain } from "./paint";
 import { type FlameState, type Mode, nodeOfPath, parseState, pathKey, stateText } from "./state";
-import { type FlameTree, callees, callers, comparedTreeOf, outermost, pathTo, simplified, treeOf } from "./tree";
+import {
+  type FlameTree,
+  callees,
+  callers,
+  comparedTreeOf,
+  functionCosts,
+  functionsOf,
+  outermost,
+  pathTo,
+  simplified,
+  treeOf,
+} from "./tree";
 
 type ProfileShown = Pick<Profile, "type" | "unit" | "total" | "samples" | "frames" | "tree" | "evidence">;
 type ComparisonShown = Pick<Comparison, "type" | "unit" | "frames" | "tree" | "base" | "target">;
@@ -298,6 +309,10 @@ function Sandwich({ tree, measure, found, state, change }: Shown) {
     () => tree.frames.findIndex((one, at) => at !== tree.frame[0] && one.function === state.function),
     [tree, state.function],
   );
+  const costs = useMemo(
+    () => functionCosts(tree).find((one) => one.frame === functionsOf(tree.frames)[frame])?.sides ?? [],
+    [tree, frame],
+  );
   if (state.function === undefined || frame < 0) {
     return (
       <>
@@ -323,6 +338,7 @@ function Sandwich({ tree, measure, found, state, change }: Shown) {
           Another function
         </button>
       </h3>
+      <p className="mono flame-cost">{lines(tree, costs, measure).join("  ·  ")}</p>
       <Part
         title="Callers"
         tree={callers(tree, frame)}

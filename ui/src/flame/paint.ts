@@ -162,7 +162,8 @@ export function packagesOf(tree: FlameTree): string[] {
 export function colourOf(tree: FlameTree, node: number, theme: Theme): string {
   if (tree.sides.length > 1) return diffColour(tree, node, theme);
   if (node === 0) return token("--line", theme);
-  return fillColour(packagesOf(tree)[tree.frame[node]], theme);
+  // What belongs to no package is told apart by its name.
+  return fillColour(packagesOf(tree)[tree.frame[node]] || nameOf(tree, node), theme);
 }
 
 /** Of a difference that the samples can tell; the sign is written in the frame too. */

@@ -22,7 +22,7 @@ import { SeriesTable } from "./SeriesTable";
 import { TypeSelect } from "./TypeSelect";
 import "./profiles.css";
 import type { ProfilesSearch } from "./search";
-import { labelEquals, parseStretch, stretchText, withLabel } from "./selector";
+import { parseStretch, seriesSelector, stretchText } from "./selector";
 
 const BY_DEFAULT = "service.name";
 const BUCKETS = 100;
@@ -72,11 +72,7 @@ export function ProfilesScreen() {
                   answer={answer}
                   stretch={stretch}
                   onStretch={(next) => change({ sel: next ? stretchText(next) : undefined })}
-                  onSeries={(chosen) =>
-                    change({
-                      q: Object.entries(chosen).reduce((all, [name, one]) => withLabel(all, labelEquals(name, one)), q),
-                    })
-                  }
+                  onSeries={(chosen) => change({ q: seriesSelector(q, chosen, [by]) })}
                 />
               )
             }
@@ -123,7 +119,7 @@ function Series({ answer, stretch, onStretch, onSeries }: Omit<SeriesProps, "buc
   return (
     <section className="series" aria-label="Over time">
       <p className="muted series-unit">
-        {name} per {duration(answer.bucket_ns)}, in {answer.unit}; drag to choose a stretch
+        {name} per {duration(answer.bucket_ns)}; drag to choose a stretch
       </p>
       <SeriesChart answer={answer} stretch={stretch} onHover={setBucket} onStretch={onStretch} />
       <div className="series-table">

@@ -3,7 +3,7 @@ import { useState } from "react";
 import type { ProfileSeries } from "../api/answers";
 import { type Column, type Order, Table } from "../parts/Table";
 import { count, duration, value } from "../text/quantity";
-import { sampledShare } from "../text/share";
+import { PERCENT_SAMPLES_MIN, percent } from "../text/share";
 import { markColour } from "../theme/palette";
 import { useTheme } from "../theme/theme";
 import { seriesName } from "./selector";
@@ -65,13 +65,14 @@ function columnsOf(
     {
       heading: "Share",
       isNumber: true,
-      title: "Of all series together, with its 95 % interval",
-      cell: (row) => sampledShare(row.total, all, samples),
+      title: "Of all series together",
+      cell: (row) => (samples < PERCENT_SAMPLES_MIN || all === 0 ? "few samples" : percent(row.total / all)),
     },
     {
       key: "samples",
       heading: "Samples",
       isNumber: true,
+      title: "Sum over the chart; one without a time counts in each interval that its profile overlaps",
       sortBy: (row) => row.samples,
       cell: (row) => count(row.samples),
     },
@@ -119,7 +120,7 @@ function rowsOf(answer: ProfileSeries, bucket: number | null): Row[] {
   if (others)
     rows.push({
       name: `${count(others.series)} more`,
-      total: sum(others.value),
+      total: others.total,
       samples: sum(others.samples),
       hovered: at(others.value),
     });

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 
-import { labelEquals, parseStretch, seriesName, stretchText, withLabel } from "./selector";
+import { labelEquals, parseStretch, seriesName, seriesSelector, stretchText, withLabel } from "./selector";
 
 test("names and values are quoted where the language needs it", () => {
   expect(labelEquals("service.name", "cart")).toBe('service.name="cart"');
@@ -22,5 +22,10 @@ test("a stretch of time goes through the address and back", () => {
 
 test("a series is called by the values of its labels, and never by nothing", () => {
   expect(seriesName({ "service.name": "cart", region: "" })).toBe('cart · ""');
-  expect(seriesName({})).toBe("all");
+  expect(seriesName({})).toBe("(without the label)");
+});
+
+test("a series without the label is selected by the empty value", () => {
+  expect(seriesSelector('region="eu"', {}, ["service.version"])).toBe('region="eu", service.version=""');
+  expect(seriesSelector("", { a: "1", b: "2" }, ["a", "b"])).toBe('a="1", b="2"');
 });

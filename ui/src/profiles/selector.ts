@@ -40,8 +40,16 @@ export function stretchText({ start, end }: { start: bigint; end: bigint }): str
   return `${start}-${end}`;
 }
 
-/** What a series is called: the values of the labels that it is grouped by. */
+/** What a series is called: the values of the labels that it is grouped by; the server leaves out those that it lacks. */
 export function seriesName(labels: Record<string, string>): string {
-  const values = Object.values(labels).map((value) => value || '""');
-  return values.join(" · ") || "all";
+  return (
+    Object.values(labels)
+      .map((value) => value || '""')
+      .join(" · ") || "(without the label)"
+  );
+}
+
+/** The conditions that select a series: a label that it lacks is the empty one. */
+export function seriesSelector(selector: string, labels: Record<string, string>, by: readonly string[]): string {
+  return by.reduce((all, name) => withLabel(all, labelEquals(name, labels[name] ?? "")), selector);
 }
