@@ -32,6 +32,10 @@ const FORMATS = [
   "otlp-profiles-json",
 ] as const;
 const NAME_SHOWN_MAX = 120;
+/** The server looks at the end of the name only. */
+const FILE_NAME_MAX = 60;
+/** More profiles of one file are only shown together. */
+const CHOICES_MAX = 500;
 
 export function ViewScreen() {
   const open = useOpenFile();
@@ -94,11 +98,14 @@ function FileView({ open: { id, file } }: { open: OpenFile }) {
   const queryKey = ["/view", id, type, format, index];
   const query = useQuery({
     queryKey,
-    queryFn: ({ signal }) => post<Viewed>("/view", { type, format, index }, file, signal),
+    queryFn: ({ signal }) =>
+      post<Viewed>("/view", { type, format, index, file: file.name.slice(-FILE_NAME_MAX) }, file, signal),
     // Only of the same file: the profile of another must not stand under this one's name.
     placeholderData: (before, asked) => (asked?.queryKey[1] === id ? keepPreviousData(before) : undefined),
     staleTime: Number.POSITIVE_INFINITY,
   });
+  // How many profiles the file has is told by the answer for all of them, which comes first unless the address names one.
+  const all = client.getQueryData<Viewed>(["/view", id, undefined, format, undefined]);
   return (
     <>
       <div className="view-head">
@@ -106,7 +113,7 @@ function FileView({ open: { id, file } }: { open: OpenFile }) {
           {plain(file.name.slice(0, NAME_SHOWN_MAX))}
         </bdi>
         <span className="muted">{bytes(file.size)} · not stored</span>
-        <Choices viewed={query.data} />
+        <Choices viewed={query.data} profiles={all?.profiles ?? query.data?.profiles ?? 1} />
         <select
           className="field"
           aria-label="Format of the file"
@@ -144,25 +151,24 @@ function FileView({ open: { id, file } }: { open: OpenFile }) {
   );
 }
 
-/** The type, and the profile where the file has several. */
-function Choices({ viewed }: { viewed: Viewed | undefined }) {
+/** The type, and one of the profiles where the file has several. */
+function Choices({ viewed, profiles }: { viewed: Viewed | undefined; profiles: number }) {
   const { index } = useSearch({ from: "/view" });
   const change = useChange();
   if (!viewed) return null;
   return (
     <>
-      {viewed.profiles > 1 && (
+      {(profiles > 1 || index !== undefined) && (
         <select
           className="field"
           aria-label="Profile in the file"
-          value={index ?? "0"}
-          onChange={(event) =>
-            change({ index: event.target.value === "0" ? undefined : event.target.value, type: undefined })
-          }
+          value={index ?? ""}
+          onChange={(event) => change({ index: event.target.value || undefined, type: undefined })}
         >
-          {Array.from({ length: viewed.profiles }, (_, at) => (
+          <option value="">{profiles > 1 ? `all ${profiles} profiles` : "all profiles"}</option>
+          {Array.from({ length: Math.min(CHOICES_MAX, Math.max(profiles, Number(index ?? 0) + 1)) }, (_, at) => (
             <option key={at} value={String(at)}>
-              profile {at + 1} of {viewed.profiles}
+              profile {at + 1}
             </option>
           ))}
         </select>

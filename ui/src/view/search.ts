@@ -6,7 +6,7 @@ export interface ViewSearch extends FrameSearch {
   type?: string | undefined;
   /** The format of the file, where the server shall not find it out. */
   format?: string | undefined;
-  /** Which of the profiles of the file, from 0. */
+  /** Which of the profiles of the file, from 0; absent: all together. */
   index?: string | undefined;
   focus?: string | undefined;
 }
