@@ -9,7 +9,7 @@ use spanflame_store::{StoredSample, StoredSpan};
 use crate::gather::Gather;
 use crate::links::{Owner, TraceIndex};
 use crate::measure::{Measure, TypeSelector};
-use crate::traceql::TraceFacts;
+use crate::traceql::{Query, TraceFacts};
 
 /// Which trace to show.
 #[derive(Clone, Debug)]
@@ -115,7 +115,13 @@ impl TraceData {
             duration_ns: range.map_or(0, TimeRange::duration_ns),
             root_name: root.map(|stored| stored.span.name.clone()),
             root_service: root.map(|stored| stored.span.resource.service().to_owned()),
+            ..TraceFacts::default()
         }
+    }
+
+    /// The same for one query, with what it selects of the trace.
+    pub(crate) fn facts_for(&self, query: &Query) -> TraceFacts {
+        query.with_selected(self.facts(), self.spans.iter().map(|stored| &stored.span))
     }
 
     /// CPU of each span in scope `span`.

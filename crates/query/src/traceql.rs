@@ -1,4 +1,4 @@
-//! TraceQL: one spanset filter `{ ... }`, and metrics of the spans that it selects (`metrics`).
+//! TraceQL: spansets `{ ... }`, their relations and pipelines (`spanset`), and metrics of the spans that it selects (`metrics`).
 //!
 //! Text -> tokens (`lexer`) -> expression (`ast`, `parser`) -> checked types (`check`) -> yes or no for a span
 //! (`eval`), and what a store may prune by (`conditions`). The parser knows the rest of the language
@@ -16,6 +16,9 @@ mod eval;
 mod lexer;
 mod metrics;
 mod parser;
+mod spanset;
+
+use std::collections::HashSet;
 
 use spanflame_model::{Span, Value};
 use spanflame_store::{SpanCondition, SpanFields};
@@ -24,13 +27,14 @@ pub use error::{Error, Position};
 pub use metrics::MetricsQuery;
 pub(crate) use metrics::{Function, Then};
 
-use ast::Expr;
+use ast::Field;
+use spanset::{SpanKey, Spanset, Traced};
 
 /// A parsed query.
 #[derive(Clone, Debug)]
 pub struct Query {
     text: String,
-    filter: Expr,
+    spans: Spanset,
 }
 
 /// What a query may ask about the trace around a span.
@@ -42,6 +46,8 @@ pub struct TraceFacts {
     pub root_name: Option<String>,
     /// Service of the root span; `None` if it was not received.
     pub root_service: Option<String>,
+    /// The spans of the trace that the query selects; `None` where a span tells that by itself.
+    pub(crate) selected: Option<HashSet<SpanKey>>,
 }
 
 impl Query {
@@ -54,11 +60,10 @@ impl Query {
             let message = format!("query has {} bytes, at most {} are read", text.len(), Query::BYTES_MAX);
             return Err(Error::new(Position::START, message));
         }
-        let filter = parser::parse(text)?;
-        check::check(&filter)?;
+        let spans = parser::parse(text)?;
         Ok(Query {
             text: text.to_owned(),
-            filter,
+            spans,
         })
     }
 
@@ -69,18 +74,58 @@ impl Query {
 
     /// Whether it asks about the trace around a span, so that [`Query::test`] needs [`TraceFacts`].
     pub fn needs_trace(&self) -> bool {
-        conditions::needs_trace(&self.filter)
+        self.spans.plain().is_none_or(conditions::needs_trace)
     }
 
     /// Whether a span matches; `None` if that depends on the trace and `trace` is not given.
     pub fn test(&self, span: &Span, trace: Option<&TraceFacts>) -> Option<bool> {
-        eval::test(&self.filter, span, trace)
+        if let Some(filter) = self.spans.plain() {
+            return eval::test(filter, span, trace);
+        }
+        match trace.and_then(|facts| facts.selected.as_ref()) {
+            Some(selected) => Some(selected.contains(&spanset::key(span))),
+            None => (!self.spans.may_select(span)).then_some(false),
+        }
+    }
+
+    /// Whether it has to see a trace as a whole to tell which of its spans match.
+    pub(crate) fn is_structural(&self) -> bool {
+        self.spans.plain().is_none()
+    }
+
+    /// `facts` of a trace of which `spans` are all spans, with what this query selects of them. They are then facts for
+    /// this query alone.
+    pub(crate) fn with_selected<'a>(&self, facts: TraceFacts, spans: impl Iterator<Item = &'a Span>) -> TraceFacts {
+        match self.spans.plain() {
+            Some(_) => facts,
+            None => {
+                let selected = Some(Traced::new(spans.collect(), &facts).select(&self.spans));
+                TraceFacts { selected, ..facts }
+            }
+        }
+    }
+
+    /// The parts of a span that [`Query::with_selected`] reads; nothing where it does nothing.
+    pub(crate) fn trace_fields(&self) -> SpanFields {
+        match self.spans.plain() {
+            Some(_) => SpanFields::default(),
+            None => self.spans.fields(),
+        }
     }
 
     /// What the query names of a span, in its order and each once: the key, without scope, and the value of what is
     /// there. Name and duration, which every answer has anyway, are left out.
     pub fn named(&self, span: &Span, trace: &TraceFacts) -> Vec<(String, Value)> {
-        conditions::named(&self.filter)
+        let mut fields: Vec<&Field> = Vec::new();
+        let mut add = |field| {
+            if !fields.contains(&field) {
+                fields.push(field);
+            }
+        };
+        self.spans
+            .each_expression(&mut |expr| conditions::named(expr).into_iter().for_each(&mut add));
+        self.spans.stage_fields().into_iter().for_each(add);
+        fields
             .into_iter()
             .filter_map(|field| Some((field.key()?, eval::value(field, span, Some(trace))?)))
             .collect()
@@ -88,12 +133,12 @@ impl Query {
 
     /// What every matching span meets.
     pub fn conditions(&self) -> Vec<SpanCondition> {
-        conditions::of(&self.filter)
+        self.spans.conditions()
     }
 
     /// The parts of a span that [`Query::test`] reads.
     pub fn fields(&self) -> SpanFields {
-        conditions::fields(&self.filter)
+        self.spans.fields()
     }
 }
 

@@ -140,7 +140,7 @@ impl Newest {
 impl TraceData {
     /// What a search answers about this trace; `None` if no span of it matches.
     pub(crate) fn found(&self, request: &TracesRequest) -> Option<FoundTrace> {
-        let facts = self.facts();
+        let facts = self.facts_for(&request.query);
         let mut found = FoundTrace {
             trace_id: self.trace_id,
             range: self.spans.iter().map(|stored| stored.span.range()).reduce(TimeRange::cover)?,

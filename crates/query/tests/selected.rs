@@ -87,6 +87,13 @@ async fn check(plan: Plan) {
             truth.span.resource.service() == "cart"
         })
         .await;
+        let parent = |truth: &SpanTruth| truth.span.parent_span_id.and_then(|parent| load.spans.get(&parent));
+        if state == "flushed" {
+            check_query(&engine, &load, "{ resource.service.name = \"cart\" } > {}", |truth| {
+                parent(truth).is_some_and(|parent| parent.is_sent && parent.span.resource.service() == "cart")
+            })
+            .await;
+        }
         check_query(&engine, &load, "{ duration > 150ms }", |truth| truth.span.duration_ns > 150_000_000).await;
     }
     store.close().await.expect("is closed");

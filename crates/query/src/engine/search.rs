@@ -10,6 +10,7 @@ use spanflame_store::{SpanFields, SpanScan, StoredSpan};
 use super::Engine;
 use super::fetch::check_tenants;
 use crate::Error;
+use crate::links::NEAR_NS;
 use crate::search::{Cursor, FoundSpan, Ranking, SearchAnswer, SearchRequest};
 use crate::trace::{SpanProfile, TraceData};
 use crate::traceql::{Query, TraceFacts};
@@ -18,6 +19,11 @@ use crate::traceql::{Query, TraceFacts};
 pub(super) const LOOKUPS: usize = 8;
 /// The most traces that a query about traces may have to look at.
 const TRACES_MAX: usize = 200_000;
+
+/// Up to so many traces a query about their structure looks up one by one; more are read in one scan.
+const TRACES_LOOKED_UP_MAX: usize = 400;
+/// Spans of such traces that one question holds in memory.
+const SPANS_HELD_MAX: usize = 1_000_000;
 
 /// What tells the place of a sample among the spans of its trace, and which of these is the root.
 pub(super) const PLACES: SpanFields = SpanFields {
@@ -89,12 +95,56 @@ impl Engine {
                 ),
             });
         }
+        if query.is_structural() && traces.len() > TRACES_LOOKED_UP_MAX {
+            return self.scan_facts(query, scan, &traces).await;
+        }
         let lookups = traces.into_iter().map(|trace_id| async move {
-            let spans = self.snapshot.trace_spans_with(tenants, trace_id, SpanFields::default()).await?;
+            let spans = self.snapshot.trace_spans_with(tenants, trace_id, query.trace_fields()).await?;
             let samples = Vec::new();
-            Ok::<_, Error>((trace_id, TraceData { trace_id, spans, samples }.facts()))
+            Ok::<_, Error>((trace_id, TraceData { trace_id, spans, samples }.facts_for(query)))
         });
         stream::iter(lookups).buffer_unordered(LOOKUPS).try_collect().await
+    }
+
+    /// Facts about many traces from one scan of their time. Of traces that last for more than an hour beyond the range
+    /// only what lies within it is known.
+    async fn scan_facts(&self, query: &Query, scan: &SpanScan, traces: &HashSet<TraceId>) -> Result<HashMap<TraceId, TraceFacts>, Error> {
+        let around = SpanScan {
+            tenants: scan.tenants.clone(),
+            range: scan.range.widened(NEAR_NS),
+            conditions: Vec::new(),
+            fields: query.trace_fields(),
+            received_before: None,
+        };
+        let mut held: usize = 0;
+        let mut by_trace: HashMap<TraceId, Vec<StoredSpan>> = HashMap::new();
+        self.visit_spans(&around, |stored| {
+            if traces.contains(&stored.span.trace_id) {
+                held += 1;
+                by_trace.entry(stored.span.trace_id).or_default().push(stored);
+            }
+            match held > SPANS_HELD_MAX {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            }
+        })
+        .await?;
+        if held > SPANS_HELD_MAX {
+            return Err(Error::TooLarge {
+                message: format!(
+                    "the query asks about traces with more than {SPANS_HELD_MAX} spans, expected a shorter range or more conditions on spans"
+                ),
+            });
+        }
+        let facts = by_trace.into_iter().map(|(trace_id, mut spans)| {
+            // A span that was sent again is in several files until these are merged.
+            let key = |stored: &StoredSpan| (stored.span.start, stored.span.span_id, stored.span.kind as u8);
+            spans.sort_by_key(key);
+            spans.dedup_by_key(|stored| key(stored));
+            let samples = Vec::new();
+            (trace_id, TraceData { trace_id, spans, samples }.facts_for(query))
+        });
+        Ok(facts.collect())
     }
 
     /// Adds what the traces of found spans tell.

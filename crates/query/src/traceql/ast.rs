@@ -78,6 +78,12 @@ pub(super) enum Field {
     Span(String),
     Resource(String),
     Instrumentation(String),
+    /// Of any event of the span.
+    Event(String),
+    /// Of any link of the span.
+    Link(String),
+    /// Of the span's parent.
+    Parent(Box<Field>),
     Intrinsic(Intrinsic),
 }
 
@@ -86,7 +92,23 @@ impl Field {
     pub(super) fn key(&self) -> Option<String> {
         match self {
             Field::Any(name) | Field::Span(name) | Field::Resource(name) | Field::Instrumentation(name) => Some(name.clone()),
+            Field::Event(name) | Field::Link(name) => Some(name.clone()),
+            Field::Parent(field) => Some(format!("parent.{}", field.key()?)),
             Field::Intrinsic(intrinsic) => intrinsic.key().map(str::to_owned),
+        }
+    }
+
+    /// Whether it is about the trace around the span and cannot be told from the span.
+    pub(super) fn is_of_trace(&self) -> bool {
+        self.is_of_structure() || matches!(self, Field::Intrinsic(intrinsic) if intrinsic.is_of_trace())
+    }
+
+    /// Whether it is about the place of the span among the others of its trace.
+    pub(super) fn is_of_structure(&self) -> bool {
+        match self {
+            Field::Parent(_) => true,
+            Field::Intrinsic(intrinsic) => intrinsic.is_of_structure(),
+            _ => false,
         }
     }
 }
@@ -106,6 +128,15 @@ pub(super) enum Intrinsic {
     RootService,
     InstrumentationName,
     InstrumentationVersion,
+    EventName,
+    /// Nanoseconds from the start of the span.
+    EventTimeSinceStart,
+    LinkTraceId,
+    LinkSpanId,
+    ChildCount,
+    NestedSetParent,
+    NestedSetLeft,
+    NestedSetRight,
 }
 
 impl Intrinsic {
@@ -117,6 +148,14 @@ impl Intrinsic {
             Intrinsic::ParentId => Some("span:parentID"),
             Intrinsic::InstrumentationName => Some("instrumentation:name"),
             Intrinsic::InstrumentationVersion => Some("instrumentation:version"),
+            Intrinsic::EventName => Some("event:name"),
+            Intrinsic::EventTimeSinceStart => Some("event:timeSinceStart"),
+            Intrinsic::LinkTraceId => Some("link:traceID"),
+            Intrinsic::LinkSpanId => Some("link:spanID"),
+            Intrinsic::ChildCount => Some("span:childCount"),
+            Intrinsic::NestedSetParent => Some("nestedSetParent"),
+            Intrinsic::NestedSetLeft => Some("nestedSetLeft"),
+            Intrinsic::NestedSetRight => Some("nestedSetRight"),
             Intrinsic::Name | Intrinsic::Duration | Intrinsic::SpanId => None,
             Intrinsic::TraceId | Intrinsic::TraceDuration | Intrinsic::RootName | Intrinsic::RootService => None,
         }
@@ -124,7 +163,14 @@ impl Intrinsic {
 
     /// Whether it is about the trace around the span and cannot be told from the span.
     pub(super) fn is_of_trace(self) -> bool {
-        matches!(self, Intrinsic::TraceDuration | Intrinsic::RootName | Intrinsic::RootService)
+        self.is_of_structure() || matches!(self, Intrinsic::TraceDuration | Intrinsic::RootName | Intrinsic::RootService)
+    }
+
+    fn is_of_structure(self) -> bool {
+        matches!(
+            self,
+            Intrinsic::ChildCount | Intrinsic::NestedSetParent | Intrinsic::NestedSetLeft | Intrinsic::NestedSetRight
+        )
     }
 }
 

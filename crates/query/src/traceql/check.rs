@@ -34,8 +34,8 @@ impl Type {
 }
 
 /// Fails unless the expression can be true or false.
-pub(super) fn check(filter: &Expr) -> Result<(), Error> {
-    expect_bool(filter, Position::START)
+pub(super) fn check(filter: &Expr, at: Position) -> Result<(), Error> {
+    expect_bool(filter, at)
 }
 
 fn expect_bool(expr: &Expr, at: Position) -> Result<(), Error> {
@@ -78,6 +78,11 @@ fn type_of(expr: &Expr) -> Result<Type, Error> {
             expect_number(right, *at)
         }
     }
+}
+
+/// Fails unless the expression can be a number.
+pub(super) fn check_number(expr: &Expr, at: Position) -> Result<(), Error> {
+    expect_number(expr, at).map(drop)
 }
 
 fn expect_number(expr: &Expr, at: Position) -> Result<Type, Error> {
@@ -124,13 +129,17 @@ fn type_of_literal(literal: &Literal) -> Type {
 }
 
 fn type_of_field(field: &Field) -> Type {
-    let Field::Intrinsic(intrinsic) = field else {
-        return Type::Any;
+    let intrinsic = match field {
+        Field::Intrinsic(intrinsic) => intrinsic,
+        Field::Parent(field) => return type_of_field(field),
+        _ => return Type::Any,
     };
     match intrinsic {
         Intrinsic::Status => Type::Status,
         Intrinsic::Kind => Type::Kind,
-        Intrinsic::Duration | Intrinsic::TraceDuration => Type::Number,
+        Intrinsic::Duration | Intrinsic::TraceDuration | Intrinsic::EventTimeSinceStart => Type::Number,
+        Intrinsic::ChildCount | Intrinsic::NestedSetParent | Intrinsic::NestedSetLeft | Intrinsic::NestedSetRight => Type::Number,
+        Intrinsic::EventName | Intrinsic::LinkTraceId | Intrinsic::LinkSpanId => Type::Text,
         Intrinsic::Name | Intrinsic::StatusMessage | Intrinsic::SpanId | Intrinsic::ParentId | Intrinsic::TraceId => Type::Text,
         Intrinsic::RootName | Intrinsic::RootService | Intrinsic::InstrumentationName | Intrinsic::InstrumentationVersion => Type::Text,
     }

@@ -17,27 +17,37 @@ pub(super) fn of(filter: &Expr) -> Vec<SpanCondition> {
 
 /// Whether any part asks about the trace.
 pub(super) fn needs_trace(filter: &Expr) -> bool {
-    any_field(
-        filter,
-        &mut |field| matches!(field, Field::Intrinsic(intrinsic) if intrinsic.is_of_trace()),
-    )
+    any_field(filter, &mut |field| field.is_of_trace())
+}
+
+/// Whether any part asks about the place of a span in its trace.
+pub(super) fn needs_structure(filter: &Expr) -> bool {
+    any_field(filter, &mut |field| field.is_of_structure())
 }
 
 /// The parts of a span that the filter reads.
 pub(super) fn fields(filter: &Expr) -> SpanFields {
     let mut fields = SpanFields::default();
     any_field(filter, &mut |field| {
-        match field {
-            Field::Span(_) | Field::Intrinsic(Intrinsic::StatusMessage) => fields.attributes = true,
-            Field::Resource(name) if name == "service.name" => {}
-            Field::Resource(_) | Field::Instrumentation(_) => fields.resource = true,
-            Field::Intrinsic(Intrinsic::InstrumentationName | Intrinsic::InstrumentationVersion) => fields.resource = true,
-            Field::Any(_) => (fields.attributes, fields.resource) = (true, true),
-            Field::Intrinsic(_) => {}
-        }
+        read(field, &mut fields);
         false
     });
     fields
+}
+
+fn read(field: &Field, fields: &mut SpanFields) {
+    match field {
+        Field::Span(_) | Field::Intrinsic(Intrinsic::StatusMessage) => fields.attributes = true,
+        Field::Resource(name) if name == "service.name" => {}
+        Field::Resource(_) | Field::Instrumentation(_) => fields.resource = true,
+        Field::Intrinsic(Intrinsic::InstrumentationName | Intrinsic::InstrumentationVersion) => fields.resource = true,
+        Field::Any(_) => (fields.attributes, fields.resource) = (true, true),
+        Field::Event(_) | Field::Link(_) => fields.events = true,
+        Field::Intrinsic(Intrinsic::EventName | Intrinsic::EventTimeSinceStart) => fields.events = true,
+        Field::Intrinsic(Intrinsic::LinkTraceId | Intrinsic::LinkSpanId) => fields.events = true,
+        Field::Parent(field) => read(field, fields),
+        Field::Intrinsic(_) => {}
+    }
 }
 
 /// Every field, in order of appearance, each once.

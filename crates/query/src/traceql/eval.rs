@@ -24,17 +24,51 @@ enum Operand<'a> {
     Bool(bool),
     Status(StatusCode),
     Kind(SpanKind),
-    Many(&'a [Value]),
+    Many(Cow<'a, [Value]>),
+}
+
+/// Where a span is in its trace.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Place<'a> {
+    /// `None` where there is none, or it was not received.
+    pub(super) parent: Option<&'a Span>,
+    pub(super) children: i64,
+    /// Left, right and the parent's left of the nested set; 0 where there is no way from a root.
+    pub(super) nested_set: [i64; 3],
 }
 
 /// Whether `span` matches; `None` if that depends on the trace.
 pub(super) fn test(filter: &Expr, span: &Span, trace: Option<&TraceFacts>) -> Option<bool> {
-    Context { span, trace }.test(filter)
+    let place = None;
+    Context { span, trace, place }.test(filter)
+}
+
+/// Whether a span of a trace that is known matches.
+pub(super) fn test_in_trace(filter: &Expr, span: &Span, facts: &TraceFacts, place: Place<'_>) -> bool {
+    let (trace, place) = (Some(facts), Some(place));
+    Context { span, trace, place }.test(filter) == Some(true)
+}
+
+/// The number that an expression is for a span of a trace that is known.
+pub(super) fn number_in_trace(expr: &Expr, span: &Span, facts: &TraceFacts, place: Place<'_>) -> Option<f64> {
+    let (trace, place) = (Some(facts), Some(place));
+    to_float(&Context { span, trace, place }.operand(expr))
+}
+
+/// The value of a field for a span of a trace that is known; `None` where it is absent.
+pub(super) fn value_in_trace(field: &Field, span: &Span, facts: &TraceFacts, place: Place<'_>) -> Option<Value> {
+    let (trace, place) = (Some(facts), Some(place));
+    plain(Context { span, trace, place }.field(field))
 }
 
 /// The value of a field, as an attribute would have it; `None` where it is absent.
 pub(super) fn value(field: &Field, span: &Span, trace: Option<&TraceFacts>) -> Option<Value> {
-    match (Context { span, trace }).field(field) {
+    let place = None;
+    plain(Context { span, trace, place }.field(field))
+}
+
+fn plain(operand: Operand<'_>) -> Option<Value> {
+    match operand {
         Operand::Unknown | Operand::Nil => None,
         Operand::Int(number) => Some(Value::Int(number)),
         Operand::Float(number) => Some(Value::Double(number)),
@@ -42,13 +76,14 @@ pub(super) fn value(field: &Field, span: &Span, trace: Option<&TraceFacts>) -> O
         Operand::Bool(value) => Some(Value::Bool(value)),
         Operand::Status(status) => Some(status.as_str().into()),
         Operand::Kind(kind) => Some(kind.as_str().into()),
-        Operand::Many(values) => Some(Value::Array(values.to_vec())),
+        Operand::Many(values) => Some(Value::Array(values.into_owned())),
     }
 }
 
 struct Context<'a> {
     span: &'a Span,
     trace: Option<&'a TraceFacts>,
+    place: Option<Place<'a>>,
 }
 
 impl<'a> Context<'a> {
@@ -127,9 +162,25 @@ impl<'a> Context<'a> {
                 Some(value) => value_operand(Some(value)),
                 None => resource(name),
             },
+            Field::Event(name) => many(span.events.iter().filter_map(|event| event.attributes.get(name))),
+            Field::Link(name) => many(span.links.iter().filter_map(|link| link.attributes.get(name))),
+            Field::Parent(field) => self.of_parent(field),
             Field::Intrinsic(intrinsic) if intrinsic.is_of_trace() => self.trace_field(*intrinsic),
             Field::Intrinsic(intrinsic) => self.intrinsic(*intrinsic),
         }
+    }
+
+    fn of_parent(&self, field: &'a Field) -> Operand<'a> {
+        let Some(place) = self.place else {
+            // A span without a parent tells it by itself.
+            return if self.span.parent_span_id.is_none() {
+                Operand::Nil
+            } else {
+                Operand::Unknown
+            };
+        };
+        let (trace, place, parent) = (self.trace, None, place.parent);
+        parent.map_or(Operand::Nil, |span| Context { span, trace, place }.field(field))
     }
 
     fn intrinsic(&self, intrinsic: Intrinsic) -> Operand<'a> {
@@ -145,11 +196,27 @@ impl<'a> Context<'a> {
             Intrinsic::TraceId => Operand::Text(span.trace_id.to_string().into()),
             Intrinsic::InstrumentationName => Operand::Text(span.scope.name.as_str().into()),
             Intrinsic::InstrumentationVersion => Operand::Text(span.scope.version.as_str().into()),
-            Intrinsic::TraceDuration | Intrinsic::RootName | Intrinsic::RootService => Operand::Unknown,
+            Intrinsic::EventName => listed(span.events.iter().map(|event| Value::from(event.name.as_str()))),
+            Intrinsic::EventTimeSinceStart => listed(span.events.iter().map(|event| {
+                let since = event.time.unix_nanos().saturating_sub(span.start.unix_nanos());
+                Value::Int(since)
+            })),
+            Intrinsic::LinkTraceId => listed(span.links.iter().map(|link| Value::Str(link.trace_id.to_string()))),
+            Intrinsic::LinkSpanId => listed(span.links.iter().map(|link| Value::Str(link.span_id.to_string()))),
+            _ => Operand::Unknown,
         }
     }
 
     fn trace_field(&self, intrinsic: Intrinsic) -> Operand<'a> {
+        if let Some(Place { children, nested_set, .. }) = self.place {
+            match intrinsic {
+                Intrinsic::ChildCount => return Operand::Int(children),
+                Intrinsic::NestedSetLeft => return Operand::Int(nested_set[0]),
+                Intrinsic::NestedSetRight => return Operand::Int(nested_set[1]),
+                Intrinsic::NestedSetParent => return Operand::Int(nested_set[2]),
+                _ => {}
+            }
+        }
         let Some(trace) = self.trace else {
             return Operand::Unknown;
         };
@@ -157,7 +224,8 @@ impl<'a> Context<'a> {
         match intrinsic {
             Intrinsic::TraceDuration => Operand::Int(i64::try_from(trace.duration_ns).unwrap_or(i64::MAX)),
             Intrinsic::RootName => text(&trace.root_name),
-            _ => text(&trace.root_service),
+            Intrinsic::RootService => text(&trace.root_service),
+            _ => Operand::Unknown,
         }
     }
 }
@@ -202,7 +270,23 @@ fn value_operand(value: Option<&Value>) -> Operand<'_> {
         Some(Value::Int(number)) => Operand::Int(*number),
         Some(Value::Double(number)) => Operand::Float(*number),
         Some(Value::Bool(value)) => Operand::Bool(*value),
-        Some(Value::Array(values)) => Operand::Many(values),
+        Some(Value::Array(values)) => Operand::Many(values.into()),
+    }
+}
+
+/// What several events or links have: like a list, of which lists are parts.
+fn many<'a>(values: impl Iterator<Item = &'a Value>) -> Operand<'a> {
+    listed(values.flat_map(|value| match value {
+        Value::Array(values) => values.clone(),
+        value => vec![value.clone()],
+    }))
+}
+
+fn listed<'a>(values: impl Iterator<Item = Value>) -> Operand<'a> {
+    let values: Vec<Value> = values.collect();
+    match values.is_empty() {
+        true => Operand::Nil,
+        false => Operand::Many(values.into()),
     }
 }
 

@@ -360,7 +360,7 @@ impl Reader<'_> {
             _ => return Err(self.unexpected(&["an attribute", "an intrinsic"])),
         };
         let field = parser::field(token)?;
-        if matches!(field, Field::Intrinsic(intrinsic) if intrinsic.is_of_trace()) {
+        if field.is_of_trace() {
             return Err(Error::new(token.at, format!("`{text}` is not supported in metrics")));
         }
         self.next += 1;

@@ -1,28 +1,31 @@
 //! Tokens -> expression, by precedence: `||`, `&&`, comparison, `+ -`, `* / %`, `^`, then `!` and `-`.
 
+mod spansets;
+
 use spanflame_model::{SpanKind, StatusCode};
 
 use super::ast::{Arithmetic, ArithmeticOperator, Comparator, Comparison, Expr, Field, Intrinsic, Literal};
 use super::error::{Error, Position};
 use super::lexer::{Token, TokenKind, tokenize};
+use super::spanset::Spanset;
 use crate::selector::anchored;
 
 /// The deepest nesting of brackets and signs, and the longest chain of arithmetic.
 const NESTING_MAX: usize = 100;
 
-/// Reads one filter; empty text selects everything.
-pub(super) fn parse(text: &str) -> Result<Expr, Error> {
+/// Reads a query; empty text selects everything.
+pub(super) fn parse(text: &str) -> Result<Spanset, Error> {
     let mut parser = Parser {
         tokens: tokenize(text)?,
         next: 0,
         depth: 0,
     };
     if parser.peek().kind == TokenKind::End {
-        return Ok(Expr::All(Vec::new()));
+        return Ok(Spanset::Filter(Expr::All(Vec::new())));
     }
-    let filter = parser.filter()?;
+    let spanset = parser.pipeline()?;
     parser.end()?;
-    Ok(filter)
+    Ok(spanset)
 }
 
 /// Reads one attribute or intrinsic.
@@ -56,12 +59,10 @@ impl Parser {
     fn filter(&mut self) -> Result<Expr, Error> {
         if !self.eat("{") {
             let token = self.peek();
-            let construct = match &token.kind {
-                TokenKind::Symbol("(") => "a group of spansets",
-                TokenKind::Word(_) => "a metrics or scalar query",
-                _ => return Err(self.unexpected(&["`{`"])),
-            };
-            return Err(Error::expecting(token.at, format!("{construct} is not supported"), &["`{`"]));
+            return Err(match &token.kind {
+                TokenKind::Word(_) => Error::expecting(token.at, "a query of scalars is not supported", &["`{`", "`(`"]),
+                _ => self.unexpected(&["`{`", "`(`"]),
+            });
         }
         if self.eat("}") {
             return Ok(Expr::All(Vec::new()));
@@ -77,11 +78,8 @@ impl Parser {
         let token = self.peek();
         let what = match &token.kind {
             TokenKind::End => return Ok(()),
-            TokenKind::Symbol("|") => "a pipeline (`|`)".to_owned(),
-            TokenKind::Symbol(symbol @ ("&&" | "||")) => format!("`{symbol}` between spansets"),
-            TokenKind::Symbol(symbol) if symbol.contains(['>', '<', '~']) => format!("the structural operator `{symbol}`"),
             TokenKind::Word(word) if word == "with" => "hints (`with`)".to_owned(),
-            _ => return Err(self.unexpected(&["the end of the query"])),
+            _ => return Err(self.unexpected(&["an operator", "`|`", "the end of the query"])),
         };
         Err(Error::expecting(
             token.at,
@@ -129,6 +127,9 @@ impl Parser {
         };
         self.next += 1;
         let right = self.sum()?;
+        if let Some(compared) = compared_with_root(at, &left, operator, &right) {
+            return Ok(compared);
+        }
         Ok(Expr::Compare(Box::new(Comparison { at, left, operator, right })))
     }
 
@@ -248,6 +249,10 @@ impl Parser {
             "traceDuration" => intrinsic(Intrinsic::TraceDuration),
             "rootName" => intrinsic(Intrinsic::RootName),
             "rootServiceName" => intrinsic(Intrinsic::RootService),
+            "parent" => intrinsic(Intrinsic::ParentId),
+            "nestedSetParent" => intrinsic(Intrinsic::NestedSetParent),
+            "nestedSetLeft" => intrinsic(Intrinsic::NestedSetLeft),
+            "nestedSetRight" => intrinsic(Intrinsic::NestedSetRight),
             "true" => literal(Literal::Bool(true)),
             "false" => literal(Literal::Bool(false)),
             "nil" => literal(Literal::Nil),
@@ -263,9 +268,6 @@ impl Parser {
         }
         if let Some(kind) = SpanKind::ALL.into_iter().find(|kind| kind.as_str() == word) {
             return Ok(Expr::Literal(Literal::Kind(kind)));
-        }
-        if UNSUPPORTED.contains(&word) {
-            return Err(Error::new(at, format!("`{word}` is not supported")));
         }
         let expected = [
             "an intrinsic",
@@ -292,17 +294,19 @@ impl Parser {
     }
 }
 
-/// Words of the language that a filter could hold and that have no answer yet.
-const UNSUPPORTED: [&str; 8] = [
-    "parent",
-    "nestedSetLeft",
-    "nestedSetRight",
-    "nestedSetParent",
-    "childCount",
-    "avg",
-    "count",
-    "sum",
-];
+/// `nestedSetParent < 0` and its like ask for roots, which a span tells by itself.
+fn compared_with_root(at: Position, left: &Expr, operator: Comparator, right: &Expr) -> Option<Expr> {
+    let (Expr::Field(field), Expr::Literal(Literal::Int(bound))) = (left, right) else {
+        return None;
+    };
+    let operator = match spansets::wants_root(field, operator, *bound)? {
+        true => Comparator::Equal,
+        false => Comparator::NotEqual,
+    };
+    let left = Expr::Field(Field::Intrinsic(Intrinsic::ParentId));
+    let right = Expr::Literal(Literal::Nil);
+    Some(Expr::Compare(Box::new(Comparison { at, left, operator, right })))
+}
 
 fn attribute(at: Position, scope: &str, name: String) -> Result<Field, Error> {
     match scope {
@@ -310,8 +314,15 @@ fn attribute(at: Position, scope: &str, name: String) -> Result<Field, Error> {
         "span" => Ok(Field::Span(name)),
         "resource" => Ok(Field::Resource(name)),
         "instrumentation" => Ok(Field::Instrumentation(name)),
+        "event" => Ok(Field::Event(name)),
+        "link" => Ok(Field::Link(name)),
+        "parent" => Ok(Field::Parent(Box::new(match name.split_once('.') {
+            Some(("span", name)) => Field::Span(name.to_owned()),
+            Some(("resource", name)) => Field::Resource(name.to_owned()),
+            _ => Field::Any(name),
+        }))),
         _ => {
-            let expected = ["span.", "resource.", "instrumentation.", "."];
+            let expected = ["span.", "resource.", "event.", "link.", "instrumentation.", "parent.", "."];
             Err(Error::expecting(
                 at,
                 format!("attributes of scope `{scope}.` are not supported"),
@@ -336,9 +347,11 @@ fn scoped(at: Position, scope: &str, name: &str) -> Result<Intrinsic, Error> {
         ("trace", "rootService") => Intrinsic::RootService,
         ("instrumentation", "name") => Intrinsic::InstrumentationName,
         ("instrumentation", "version") => Intrinsic::InstrumentationVersion,
-        ("span", "childCount") | ("event", "name" | "timeSinceStart") | ("link", "traceID" | "spanID") => {
-            return Err(Error::new(at, format!("`{scope}:{name}` is not supported")));
-        }
+        ("span", "childCount") => Intrinsic::ChildCount,
+        ("event", "name") => Intrinsic::EventName,
+        ("event", "timeSinceStart") => Intrinsic::EventTimeSinceStart,
+        ("link", "traceID") => Intrinsic::LinkTraceId,
+        ("link", "spanID") => Intrinsic::LinkSpanId,
         _ => return Err(Error::new(at, format!("`{scope}:{name}` is unknown"))),
     })
 }

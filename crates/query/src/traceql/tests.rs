@@ -1,6 +1,8 @@
 use std::sync::Arc;
 
-use spanflame_model::{Attributes, Resource, Scope, SpanId, SpanKind, StatusCode, Timestamp, TraceId, Value};
+use spanflame_model::{Attributes, Resource, Scope, SpanEvent, SpanId, SpanKind, SpanLink, StatusCode, Timestamp, TraceId, Value};
+
+use spanflame_testkit::SpanBuilder;
 
 use super::*;
 
@@ -131,6 +133,7 @@ fn what_depends_on_the_trace_is_unknown_without_it() {
         duration_ns: 2_000_000_000,
         root_name: Some("GET /".to_owned()),
         root_service: None,
+        ..TraceFacts::default()
     };
     let test = |query: &str, trace| Query::parse(query).expect("parses").test(&span(), trace);
     assert_eq!(test("{ traceDuration > 1s }", None), None);
@@ -158,7 +161,7 @@ fn errors_name_the_place_and_what_is_expected() {
     );
     check_error(
         "name = 1",
-        "line 1, column 1: a metrics or scalar query is not supported, expected `{`",
+        "line 1, column 1: a query of scalars is not supported, expected `{` or `(`",
     );
     check_error(
         "{\n  foo = 1 }",
@@ -178,22 +181,200 @@ fn errors_name_the_place_and_what_is_expected() {
 #[test]
 fn what_is_not_supported_is_named() {
     check_error(
-        "{} | count() > 2",
-        "line 1, column 4: a pipeline (`|`) is not supported, expected the end of the query",
+        "{} | count() + 1 > 2",
+        "line 1, column 14: `+` is not expected here, expected a comparison",
     );
     check_error(
-        "{} >> {}",
-        "line 1, column 4: the structural operator `>>` is not supported, expected the end of the query",
+        "{} | rate()",
+        "line 1, column 6: `rate` is not expected here, expected `{` or `count()`, `min`, `max`, `sum` or `avg` or `by` or `select` or `coalesce()`",
     );
     check_error(
-        "{} && {}",
-        "line 1, column 4: `&&` between spansets is not supported, expected the end of the query",
+        "{} } {}",
+        "line 1, column 4: `}` is not expected here, expected an operator or `|` or the end of the query",
     );
     check_error(
-        "{ event.name = \"x\" }",
-        "line 1, column 3: attributes of scope `event.` are not supported, expected span. or resource. or instrumentation. or .",
+        "{} with(a=1)",
+        "line 1, column 4: hints (`with`) is not supported, expected the end of the query",
     );
-    check_error("{ nestedSetParent < 0 }", "line 1, column 3: `nestedSetParent` is not supported");
+    check_error(
+        "{} >> ({ name = 1 })",
+        "line 1, column 15: `=` compares text with a number or duration, expected text",
+    );
+    check_error(
+        "({} | by(.a, .b))",
+        "line 1, column 17: `by` takes one field in a pipeline of spans",
+    );
+    check_error(
+        "{} | avg(name) > 1",
+        "line 1, column 10: arithmetic meets text, expected a number or duration",
+    );
+}
+
+#[test]
+fn events_and_links_are_lists() {
+    let mut span = span();
+    let event = |name: &str, at: u64, key: &str| SpanEvent {
+        time: Timestamp::from_unix_nanos(at).expect("in range"),
+        name: name.to_owned(),
+        attributes: [(key, "v")].into_iter().collect(),
+        dropped: 0,
+    };
+    span.events = vec![event("retry", 5_000_000, "a"), event("exception", 9_000_000, "b")];
+    span.links = vec![SpanLink {
+        trace_id: TraceId::from_bytes([2; 16]).expect("not zero"),
+        span_id: SpanId::from_u64(9).expect("not zero"),
+        trace_state: String::new(),
+        attributes: [("kind", "batch")].into_iter().collect(),
+        dropped: 0,
+        flags: 0,
+    }];
+    let check = |query: &str, expected: bool| {
+        let query = Query::parse(query).expect("parses");
+        assert!(query.fields().events);
+        assert_eq!(query.test(&span, None), Some(expected), "{}", query.text());
+    };
+    check(r#"{ event:name = "exception" && event.a = "v" }"#, true);
+    check(r#"{ event:name = "panic" }"#, false);
+    check(r#"{ event:name != "exception" }"#, false);
+    check("{ event:timeSinceStart > 8ms }", true);
+    check("{ event:timeSinceStart > 9ms }", false);
+    check("{ event.none = nil && event.b != nil }", true);
+    check(r#"{ link:spanID = "0000000000000009" && link.kind =~ "b.*" }"#, true);
+    check(r#"{ link:traceID = "01010101010101010101010101010101" }"#, false);
+}
+
+/// A trace of two services:
+///
+/// ```text
+/// 1 gateway "root" 100 ms
+/// +-- 2 cart "get" 10 ms error
+/// |   +-- 4 cart "sql" 5 ms
+/// |   +-- 5 cart "sql" 3 ms
+/// +-- 3 gateway "log" 1 ms
+/// ```
+/// and 6, whose parent was not received.
+fn trace() -> Vec<Span> {
+    let span = |id: u64, parent: u64, service: &str, name: &str, ms: u64| {
+        let builder = SpanBuilder::new(1, id, service).name(name).time(id, ms * 1_000_000);
+        if parent == 0 { builder } else { builder.parent(parent) }
+    };
+    vec![
+        span(1, 0, "gateway", "root", 100).attribute("n", Value::Int(1)).build(),
+        span(2, 1, "cart", "get", 10).status(StatusCode::Error).build(),
+        span(3, 1, "gateway", "log", 1).build(),
+        span(4, 2, "cart", "sql", 5).attribute("n", Value::Int(4)).build(),
+        span(5, 2, "cart", "sql", 3).attribute("n", Value::Int(6)).build(),
+        span(6, 99, "cart", "lost", 2).build(),
+    ]
+}
+
+/// The numbers of the spans that a query selects of [`trace`], asked span by span as a search does.
+fn check_selected(query: &str, expected: &[u64]) {
+    let query = Query::parse(query).expect("parses");
+    let spans = trace();
+    let facts = query.with_selected(TraceFacts::default(), spans.iter());
+    let selected = spans.iter().filter(|span| query.test(span, Some(&facts)) == Some(true));
+    let numbers: Vec<u64> = selected.map(|span| u64::from_be_bytes(*span.span_id.as_bytes())).collect();
+    assert_eq!(numbers, expected, "{}", query.text());
+    for span in spans.iter().filter(|span| query.test(span, Some(&facts)) == Some(true)) {
+        assert_ne!(query.test(span, None), Some(false), "{} is found at all", query.text());
+    }
+}
+
+#[test]
+fn relations_answer_the_right_side() {
+    check_selected(r#"{ name = "root" } > {}"#, &[2, 3]);
+    check_selected(r#"{ name = "root" } >> {}"#, &[2, 3, 4, 5]);
+    check_selected(r#"{ name = "sql" } < {}"#, &[2]);
+    check_selected(r#"{ name = "sql" } << {}"#, &[1, 2]);
+    check_selected(r#"{ name = "get" } ~ {}"#, &[3]);
+    check_selected(r#"{ name = "sql" } ~ { name = "sql" }"#, &[4, 5]);
+    check_selected(r#"{ duration > 4ms } ~ { name = "sql" }"#, &[5]);
+    check_selected(r#"{ name = "root" } !>> {}"#, &[1, 6]);
+    check_selected(r#"{ name = "root" } !> { resource.service.name = "cart" }"#, &[4, 5, 6]);
+    check_selected(r#"{ name = "get" } !~ {}"#, &[1, 2, 4, 5, 6]);
+    check_selected(r#"{ name = "root" } &>> { name = "sql" }"#, &[1, 4, 5]);
+    check_selected(r#"{ name = "sql" } &< { status = error }"#, &[2, 4, 5]);
+    check_selected(r#"{ name = "get" } &~ {}"#, &[2, 3]);
+    check_selected(r#"{ name = "root" } > { status = error } > { name = "sql" }"#, &[4, 5]);
+    check_selected(r#"{ name = "lost" } << {}"#, &[]);
+}
+
+#[test]
+fn spansets_are_joined_within_a_trace() {
+    check_selected(r#"{ name = "root" } && { name = "sql" }"#, &[1, 4, 5]);
+    check_selected(r#"{ name = "root" } && { name = "no" }"#, &[]);
+    check_selected(r#"{ name = "root" } || { name = "no" }"#, &[1]);
+    check_selected(r#"{ name = "log" } || { name = "root" } && { name = "no" }"#, &[3]);
+    check_selected(r#"({ name = "log" } || { name = "root" }) && { name = "lost" }"#, &[1, 3, 6]);
+}
+
+#[test]
+fn a_pipeline_keeps_sets_by_their_numbers() {
+    check_selected("{} | count() > 5", &[1, 2, 3, 4, 5, 6]);
+    check_selected("{} | count() > 6", &[]);
+    check_selected(r#"{ resource.service.name = "cart" } | avg(duration) = 5ms"#, &[2, 4, 5, 6]);
+    check_selected("{} | sum(.n) = 11 | { .n > 1 } | min(.n) >= 4", &[4, 5]);
+    check_selected("{} | by(resource.service.name) | count() > 2", &[2, 4, 5, 6]);
+    check_selected(
+        "{} | by(resource.service.name) | max(duration) > 50ms | coalesce() | count() = 2",
+        &[1, 3],
+    );
+    check_selected(r#"({ name = "sql" } | count() = 2) << { status = error }"#, &[2]);
+    check_selected("{ .none = 1 } | max(.n) < 5", &[]);
+    check_selected("{ status = error } | select(.n, name)", &[2]);
+    check_selected("{} | max(duration) > avg(duration)", &[1, 2, 3, 4, 5, 6]);
+}
+
+#[test]
+fn the_place_of_a_span_is_a_field() {
+    check_selected("{ span:childCount = 2 }", &[1, 2]);
+    check_selected(r#"{ parent.service.name = "cart" }"#, &[4, 5]);
+    check_selected("{ parent.n = 1 && parent.span.n = 1 }", &[2, 3]);
+    check_selected("{ parent.n = nil }", &[1, 4, 5, 6]);
+    check_selected("{ nestedSetLeft = 1 && nestedSetRight = 10 }", &[1]);
+    check_selected("{ nestedSetParent = 1 }", &[2, 3]);
+    check_selected("{ nestedSetLeft > 2 && nestedSetRight < 7 }", &[4, 5]);
+    check_selected("{ parent = nil || nestedSetParent = 0 }", &[1, 6]);
+}
+
+#[test]
+fn roots_are_known_without_the_trace() {
+    for (query, expected) in [("{ nestedSetParent < 0 }", true), ("{ nestedSetParent > -1 && true }", false)] {
+        let query = Query::parse(query).expect("parses");
+        assert!(!query.needs_trace());
+        let tested: Vec<_> = trace().iter().map(|span| query.test(span, None)).collect();
+        assert_eq!(tested[0], Some(expected));
+        assert!(tested[1..].iter().all(|test| *test == Some(!expected)));
+    }
+}
+
+#[test]
+fn spans_in_a_circle_and_deep_chains_end() {
+    let mut spans: Vec<Span> = (1..20_000).map(|id| SpanBuilder::new(1, id + 1, "s").parent(id).build()).collect();
+    spans.push(SpanBuilder::new(1, 1, "s").parent(20_000).build());
+    spans.push(SpanBuilder::new(1, 50_000, "s").parent(50_000).build());
+    for query in ["{} >> {}", "{} << {}", "{ nestedSetLeft > 0 } ~ {}"] {
+        let query = Query::parse(query).expect("parses");
+        let facts = query.with_selected(TraceFacts::default(), spans.iter());
+        let selected = spans.iter().filter(|span| query.test(span, Some(&facts)) == Some(true));
+        assert_eq!(
+            selected.count(),
+            if query.text().contains('~') { 0 } else { 20_000 },
+            "{}",
+            query.text()
+        );
+    }
+}
+
+#[test]
+fn of_a_relation_only_the_right_side_prunes() {
+    let conditions = |query: &str| Query::parse(query).expect("parses").conditions();
+    let name = [SpanCondition::Name("b".to_owned())];
+    assert_eq!(conditions(r#"{ name = "a" } >> { name = "b" }"#), name);
+    assert_eq!(conditions(r#"{ name = "b" } | count() > 1"#), name);
+    assert_eq!(conditions(r#"{ name = "a" } &>> { name = "b" }"#), []);
+    assert_eq!(conditions(r#"{ name = "a" } && { name = "b" }"#), []);
 }
 
 #[test]
@@ -270,7 +451,12 @@ fn only_what_is_read_is_fetched() {
 /// Text around valid queries: pieces are left out, doubled and exchanged.
 #[test]
 fn no_text_breaks_the_parser_and_every_error_has_a_place() {
-    const PIECES: [&str; 24] = [
+    const PIECES: [&str; 29] = [
+        "| count() > 1",
+        "|",
+        "} >> {",
+        "by(name)",
+        "event:name",
         "{",
         "}",
         "(",
@@ -305,6 +491,7 @@ fn no_text_breaks_the_parser_and_every_error_has_a_place() {
         match Query::parse(&text) {
             Ok(query) => {
                 query.test(&span(), None);
+                query.with_selected(TraceFacts::default(), trace().iter());
                 parsed += 1;
             }
             Err(error) => {
