@@ -290,14 +290,60 @@ fn a_json_id_that_is_no_hex_costs_its_span_only() {
 
 #[test]
 fn what_is_no_request_is_an_error() {
-    for bad in [
-        "",
-        "[]",
-        "{\"resourceSpans\":5}",
-        "{\"resourceSpans\":[{\"scopeSpans\":[{\"spans\":[{\"kind\":\"SERVER\"}]}]}]}",
-    ] {
+    for bad in ["", "[]", "{\"resourceSpans\":5}"] {
         let error = traces::decode_json(bad.as_bytes(), &Limits::default()).expect_err(bad);
         assert_eq!(error.kind(), ErrorKind::Invalid);
     }
     assert!(traces::decode_protobuf(b"hello", &Limits::default()).is_err());
+}
+
+#[test]
+fn enums_may_be_spelled_by_name_and_ids_that_are_numbers_cost_their_span() {
+    let decoded = decode_json(
+        r#"{"resourceSpans":[{"scopeSpans":[{"spans":[
+            {"traceId":"01010101010101010101010101010101","spanId":"0202020202020202","name":"a","kind":"SPAN_KIND_SERVER","status":{"code":"STATUS_CODE_ERROR"}},
+            {"traceId":12345,"spanId":"0202020202020202","name":"b","kind":"4"},
+            {"traceId":"01010101010101010101010101010101","spanId":true,"name":"c"},
+            {"traceId":"01010101010101010101010101010101","spanId":"0303030303030303","name":"d","kind":"SPAN_KIND_NEW"}]}]}]}"#,
+    );
+    let kinds: Vec<(&str, SpanKind, StatusCode)> = decoded.batch.spans.iter().map(|s| (s.name.as_str(), s.kind, s.status)).collect();
+    assert_eq!(
+        kinds,
+        [
+            ("a", SpanKind::Server, StatusCode::Error),
+            ("d", SpanKind::Unspecified, StatusCode::Unset)
+        ]
+    );
+    assert_eq!(decoded.rejects.count_of(Subject::Span, Reason::InvalidTraceId), 1);
+    assert_eq!(decoded.rejects.count_of(Subject::Span, Reason::InvalidSpanId), 1);
+}
+
+#[test]
+fn an_error_deep_in_a_message_is_told_in_a_line() {
+    // An array in an array, forty times, whose innermost value breaks off.
+    let mut value = vec![10, 5, b'x'];
+    for _ in 0..40 {
+        let array = [&[10, value.len() as u8][..], &value].concat();
+        value = [&[42, array.len() as u8][..], &array].concat();
+        if value.len() > 120 {
+            break;
+        }
+    }
+    let field = |number: u8, bytes: &[u8]| [&[number << 3 | 2, bytes.len() as u8 & 0x7f | 0x80, (bytes.len() >> 7) as u8], bytes].concat();
+    let attribute = field(9, &[field(1, b"k"), field(2, &value)].concat());
+    let request = field(1, &field(2, &field(2, &attribute)));
+    let error = traces::decode_protobuf(&request, &Limits::default())
+        .expect_err("breaks off")
+        .to_string();
+    assert!(error.len() < 300, "{} bytes: {error}", error.len());
+}
+
+#[test]
+fn a_request_of_traces_sent_as_profiles_is_called_by_its_name() {
+    let bytes = request(vec![span()]).encode_to_vec();
+    let error = spanflame_formats::otlp::profiles::decode_protobuf(&bytes, &Limits::default()).expect_err("no profiles");
+    assert_eq!(
+        error.to_string(),
+        "a request of OTLP traces cannot be read, expected one of profiles: traces go to /v1/traces"
+    );
 }

@@ -63,7 +63,7 @@ impl Convert {
             session.note(&format!("{}: left out: {message}", input.name));
         }
         let exports = Export::of_batch(&decoded.batch);
-        let Some(mut export) = self.choose(exports, &input.name)? else {
+        let Some(mut export) = self.choose(exports, to, &input.name)? else {
             session.note(&format!("nothing found: {} has no profile", input.name));
             return Ok(Outcome::Nothing);
         };
@@ -109,7 +109,7 @@ impl Convert {
     }
 
     /// The profile asked for; else all of them as one, which needs equal types.
-    fn choose(&self, mut exports: Vec<Export>, name: &str) -> Result<Option<Export>, Error> {
+    fn choose(&self, mut exports: Vec<Export>, to: Format, name: &str) -> Result<Option<Export>, Error> {
         if let Some(number) = self.profile {
             let at = usize::try_from(number - 1).unwrap_or(usize::MAX);
             if at >= exports.len() {
@@ -126,6 +126,9 @@ impl Convert {
             if exports.iter().any(has_kind) {
                 exports.retain(has_kind);
             }
+        }
+        if self.value.is_none() && to == Format::Collapsed {
+            keep_cpu(&mut exports);
         }
         let Some(first) = exports.first() else {
             return Ok(None);
@@ -174,6 +177,22 @@ impl Convert {
             .value
             .is_none()
             .then(|| format!("values are {kind}, of {all}; choose with --value KIND")))
+    }
+}
+
+/// Of profiles of different types keeps those of CPU time, where there are such: nanoseconds, else counts of samples.
+fn keep_cpu(exports: &mut Vec<Export>) {
+    let factor =
+        |export: &Export| spanflame_model::cpu_rule(&export.types, &export.profile_type.period, export.period).map(|rule| rule.factor);
+    let differ = exports.windows(2).any(|two| two[0].types != two[1].types);
+    if !differ {
+        return;
+    }
+    for wanted in [|factor: i64| factor == 1, |_: i64| true] {
+        if exports.iter().any(|export| factor(export).is_some_and(wanted)) {
+            exports.retain(|export| factor(export).is_some_and(wanted));
+            return;
+        }
     }
 }
 

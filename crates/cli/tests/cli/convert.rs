@@ -46,6 +46,21 @@ fn speedscope_is_written_and_read() {
 }
 
 #[test]
+fn what_holds_every_type_as_a_profile_gives_cpu_time_by_default() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let pprof = file("cpu-1.pb.gz").display().to_string();
+    let expected = run(&["convert", &pprof, "-", "--to", "collapsed", "--value", "cpu"])
+        .expect(0)
+        .stdout;
+    for name in ["cpu.otlp", "cpu.speedscope"] {
+        let path = folder.path().join(name).display().to_string();
+        run(&["convert", &pprof, &path]).expect(0);
+        let ran = run(&["convert", &path, "-", "--to", "collapsed"]).expect(0);
+        assert_eq!(stacks(&ran.stdout), stacks(&expected), "{name}");
+    }
+}
+
+#[test]
 fn pipes_are_read_and_written() {
     let ran = run_with_input(&["convert", "-", "-", "--to", "collapsed"], b"main;work 3\nmain 1\n").expect(0);
     assert_eq!(ran.stdout, "main;work 3\nmain 1\n");

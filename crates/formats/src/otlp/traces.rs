@@ -17,7 +17,7 @@ use crate::{Decoded, Error, Limits, Reason, Rejects, Subject};
 pub fn decode_protobuf(bytes: &[u8], limits: &Limits) -> Result<Decoded, Error> {
     check_size(bytes, limits)?;
     expansion::check_protobuf(bytes, limits)?;
-    let request = ExportTraceServiceRequest::decode(bytes).map_err(|e| Error::malformed("OTLP trace request", e))?;
+    let request = ExportTraceServiceRequest::decode(bytes).map_err(|e| Error::malformed("OTLP trace request", wire_error(&e)))?;
     Ok(from_message(request, limits))
 }
 
@@ -85,6 +85,21 @@ pub fn encode<'a>(spans: impl IntoIterator<Item = &'a Span>) -> ExportTraceServi
         last = Some(span);
     }
     ExportTraceServiceRequest { resource_spans: groups }
+}
+
+/// The text of an error, which names the field at every level it lies in, without the middle of a long way there.
+fn wire_error(error: &prost::DecodeError) -> String {
+    const KEPT_AT_EACH_END: usize = 3;
+    let text = error.to_string();
+    let parts: Vec<&str> = text.split(": ").collect();
+    match parts.len() > 2 * KEPT_AT_EACH_END {
+        false => text,
+        true => {
+            let (first, last) = (&parts[..KEPT_AT_EACH_END], &parts[parts.len() - KEPT_AT_EACH_END..]);
+            let left_out = parts.len() - 2 * KEPT_AT_EACH_END;
+            format!("{}: .. {left_out} levels ..: {}", first.join(": "), last.join(": "))
+        }
+    }
 }
 
 pub(super) fn same<T: PartialEq>(a: &Arc<T>, b: &Arc<T>) -> bool {

@@ -109,9 +109,89 @@ pub(super) struct HexId(pub(super) Vec<u8>);
 
 impl<'de> Deserialize<'de> for HexId {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<HexId, D::Error> {
-        let text: Option<String> = Option::deserialize(d)?;
-        let text = text.unwrap_or_default();
-        Ok(HexId(hex::decode(&text).unwrap_or_else(|_| not_hex(text))))
+        struct IdVisitor;
+
+        impl<'de> Visitor<'de> for IdVisitor {
+            type Value = HexId;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an id in hex")
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<HexId, E> {
+                Ok(HexId(hex::decode(text).unwrap_or_else(|_| not_hex(text.to_owned()))))
+            }
+
+            fn visit_unit<E: Error>(self) -> Result<HexId, E> {
+                Ok(HexId::default())
+            }
+
+            fn visit_u64<E: Error>(self, number: u64) -> Result<HexId, E> {
+                Ok(HexId(not_hex(number.to_string())))
+            }
+
+            fn visit_i64<E: Error>(self, number: i64) -> Result<HexId, E> {
+                Ok(HexId(not_hex(number.to_string())))
+            }
+
+            fn visit_f64<E: Error>(self, number: f64) -> Result<HexId, E> {
+                Ok(HexId(not_hex(number.to_string())))
+            }
+
+            fn visit_bool<E: Error>(self, value: bool) -> Result<HexId, E> {
+                Ok(HexId(not_hex(value.to_string())))
+            }
+        }
+
+        d.deserialize_any(IdVisitor)
+    }
+}
+
+/// An enum of a few names, which may be spelled by its number or, against OTLP's rules for JSON but as some senders do,
+/// by its name. A name that is not known is the default, like a number that is not.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Named<N>(pub(super) i32, PhantomData<N>);
+
+/// The names of an enum, by number.
+pub(super) trait Names: Default {
+    const NAMES: &'static [&'static str];
+}
+
+impl<'de, N: Names> Deserialize<'de> for Named<N> {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Named<N>, D::Error> {
+        struct NameVisitor<N>(PhantomData<N>);
+
+        impl<'de, N: Names> Visitor<'de> for NameVisitor<N> {
+            type Value = Named<N>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "a number or one of {}", N::NAMES.join(", "))
+            }
+
+            fn visit_i64<E: Error>(self, number: i64) -> Result<Named<N>, E> {
+                Ok(Named(i32::try_from(number).unwrap_or(0), PhantomData))
+            }
+
+            fn visit_u64<E: Error>(self, number: u64) -> Result<Named<N>, E> {
+                Ok(Named(i32::try_from(number).unwrap_or(0), PhantomData))
+            }
+
+            fn visit_f64<E: Error>(self, number: f64) -> Result<Named<N>, E> {
+                Ok(Named(number as i32, PhantomData))
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<Named<N>, E> {
+                let known = N::NAMES.iter().position(|name| *name == text);
+                let number = known.map(|at| at as i32).or_else(|| text.trim().parse().ok());
+                Ok(Named(number.unwrap_or(0), PhantomData))
+            }
+
+            fn visit_unit<E: Error>(self) -> Result<Named<N>, E> {
+                Ok(Named::default())
+            }
+        }
+
+        d.deserialize_any(NameVisitor(PhantomData))
     }
 }
 

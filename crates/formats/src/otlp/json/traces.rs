@@ -4,7 +4,7 @@ use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::trace::v1 as wire;
 use serde::Deserialize;
 
-use super::fields::{HexId, KeyValue, Number, Resource, Scope, into_wire, nullable};
+use super::fields::{HexId, KeyValue, Named, Names, Number, Resource, Scope, into_wire, nullable};
 
 /// Reads a trace request.
 pub(in crate::otlp) fn trace_request(bytes: &[u8]) -> Result<ExportTraceServiceRequest, serde_json::Error> {
@@ -57,7 +57,7 @@ struct Span {
     #[serde(deserialize_with = "nullable")]
     name: String,
     #[serde(deserialize_with = "nullable")]
-    kind: Number<i32>,
+    kind: Named<KindNames>,
     #[serde(alias = "start_time_unix_nano", deserialize_with = "nullable")]
     start_time_unix_nano: Number<u64>,
     #[serde(alias = "end_time_unix_nano", deserialize_with = "nullable")]
@@ -113,7 +113,28 @@ struct Status {
     #[serde(deserialize_with = "nullable")]
     message: String,
     #[serde(deserialize_with = "nullable")]
-    code: Number<i32>,
+    code: Named<CodeNames>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct KindNames;
+
+impl Names for KindNames {
+    const NAMES: &'static [&'static str] = &[
+        "SPAN_KIND_UNSPECIFIED",
+        "SPAN_KIND_INTERNAL",
+        "SPAN_KIND_SERVER",
+        "SPAN_KIND_CLIENT",
+        "SPAN_KIND_PRODUCER",
+        "SPAN_KIND_CONSUMER",
+    ];
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct CodeNames;
+
+impl Names for CodeNames {
+    const NAMES: &'static [&'static str] = &["STATUS_CODE_UNSET", "STATUS_CODE_OK", "STATUS_CODE_ERROR"];
 }
 
 impl From<ResourceSpans> for wire::ResourceSpans {

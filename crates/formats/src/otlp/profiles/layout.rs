@@ -12,6 +12,8 @@
 //! times go together? - and the reading that fits more of them wins; where both fit, it is 1.10. One
 //! request comes from one sender, so one layout is chosen for all of it.
 
+use spanflame_model::TraceId;
+
 use super::raw::{RawProfile, RawRequest};
 use crate::Error;
 use crate::wire::{Reader, Wire, WireError, each_fixed64, each_varint};
@@ -44,6 +46,12 @@ struct Numbers {
 impl Layout {
     /// The layout of a request. Fails for those before 1.8, whose stacks are kept in another way.
     pub(super) fn detect(request: &RawRequest<'_>) -> Result<Layout, Error> {
+        if is_traces(request) {
+            return Err(Error::Unsupported {
+                found: "a request of OTLP traces".to_owned(),
+                expected: "one of profiles: traces go to /v1/traces",
+            });
+        }
         if let Some(version) = before_1_8(request) {
             return Err(too_old(version));
         }
@@ -172,6 +180,16 @@ fn has_marks_of_1_8(profile: &RawProfile<'_>) -> bool {
     profile
         .fields()
         .any(|field| matches!(field, Ok((8, Wire::Bytes(_)) | (9, Wire::Varint(_)) | (12, _))))
+}
+
+/// Whether these are traces: what would be profiles have a trace id where their types are, and the times of a span.
+fn is_traces(request: &RawRequest<'_>) -> bool {
+    let is_span = |profile: &RawProfile<'_>| {
+        let has = |wanted: fn(u32, Wire<'_>) -> bool| profile.fields().any(|field| field.is_ok_and(|(field, wire)| wanted(field, wire)));
+        has(|field, wire| matches!((field, wire), (1, Wire::Bytes(id)) if id.len() == TraceId::LEN))
+            && has(|field, wire| matches!((field, wire), (7, Wire::Fixed64(_))))
+    };
+    !request.has_dictionary && !request.profiles.is_empty() && request.profiles.iter().all(is_span)
 }
 
 /// The version of a layout older than 1.8, by the fields that only that one has.
