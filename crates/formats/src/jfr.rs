@@ -6,7 +6,7 @@
 //! ```
 //!
 //! A chunk stands for itself and describes itself, so nothing but the names of a few types and fields is known here
-//! ([`events`] lists them). Each kind of event becomes a profile of its own:
+//! (`events.rs` lists them). Each kind of event becomes a profile of its own:
 //!
 //! | event | profile type |
 //! |---|---|
@@ -20,7 +20,7 @@
 //! | `jdk.ThreadPark` | `block:contentions:count`, `block:delay:nanoseconds` |
 //!
 //! The forks of async-profiler add `spanId` (signed), `traceIdHi`, `traceIdLo`, `spanName` and `contextId` to events; the
-//! last two are numbers that a second file, the labels, spells out ([`labels`]).
+//! last two are numbers that a second file, the labels, spells out (`labels.rs`).
 //!
 //! Not read: JFR's own statistics, settings beyond the sampling period, system properties.
 
