@@ -2,6 +2,7 @@
 
 mod attributes;
 mod catalog;
+mod compare;
 mod expired;
 mod fetch;
 mod histogram;

@@ -6,6 +6,7 @@
 
 mod attributes;
 mod catalog;
+mod compare;
 mod coverage;
 mod engine;
 mod error;
@@ -41,6 +42,7 @@ pub use attributes::{
     OverRepresented, SpanSet, ValuesRequest,
 };
 pub use catalog::{CatalogRequest, ProfileSeries, Quantiles, Service, ServiceSeries, Steps, TypeInfo};
+pub use compare::{CompareRequest, CompareSet, CompareSide, ComparedCost, ComparedFunction, Comparison, Verdict};
 pub use engine::Engine;
 pub use error::{Error, ErrorKind};
 pub use histogram::{Cell, Histogram, HistogramRequest};

@@ -15,12 +15,12 @@ pub const INTERVAL_SAMPLES_MIN: u64 = 20;
 /// The 97.5 % quantile of the normal distribution: two-sided 95 %.
 const Z: f64 = 1.959_963_984_540_054;
 
-/// A range that holds the true share with 95 % confidence.
+/// A range that holds the true value with some confidence, 95 % where nothing else is said.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Interval {
-    /// At least 0.
+    /// Of shares and counts at least 0.
     pub low: f64,
-    /// At most 1.
+    /// Of shares at most 1.
     pub high: f64,
 }
 
@@ -46,6 +46,31 @@ impl Interval {
             high: ((centre + spread) / scale).min(1.0),
         }
     }
+}
+
+impl Interval {
+    /// Where the expected count lies if `count` was seen, for a Poisson process: the score interval, which Wilson's is
+    /// for a small share of many. `z` is the number of standard errors to each side.
+    pub fn of_count(count: u64, z: f64) -> Interval {
+        let (count, half) = (count as f64, z * z / 2.0);
+        let spread = z * (count + half / 2.0).sqrt();
+        Interval {
+            low: (count + half - spread).max(0.0),
+            high: count + half + spread,
+        }
+    }
+}
+
+/// How many standard errors to each side make `count` intervals hold together with 95 % (Bonferroni).
+pub fn together(count: usize) -> f64 {
+    if count <= 1 {
+        return Z;
+    }
+    // Abramowitz and Stegun 26.2.23, for the upper quantile of the normal distribution: at most 4.5e-4 off.
+    let t = (-2.0 * (0.025 / count as f64).ln()).sqrt();
+    let numerator = 2.515_517 + t * (0.802_853 + t * 0.010_328);
+    let denominator = 1.0 + t * (1.432_788 + t * (0.189_269 + t * 0.001_308));
+    t - numerator / denominator
 }
 
 /// How much of a profile one function is.
@@ -262,6 +287,24 @@ mod tests {
         check_wilson(30, 100, (22, 40));
         check_wilson(300, 1000, (27, 33));
         check_wilson(0, 0, (0, 100));
+    }
+
+    #[test]
+    fn counts_have_the_score_interval_of_a_poisson_process() {
+        for (count, low, high) in [(0, 0.0, 3.84), (1, 0.18, 5.67), (10, 5.43, 18.41), (100, 82.23, 121.61)] {
+            let found = Interval::of_count(count, together(1));
+            assert!(
+                (found.low - low).abs() < 0.006 && (found.high - high).abs() < 0.006,
+                "{count}: {found:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn many_intervals_are_wider_each() {
+        for (count, z) in [(1, 1.9600), (2, 2.2414), (10, 2.8070), (1000, 4.0556)] {
+            assert!((together(count) - z).abs() < 1e-3, "{count}: {}", together(count));
+        }
     }
 
     fn functions(stacks: &[(&str, i64, u64)]) -> Vec<(String, i64, i64, u64, u64)> {

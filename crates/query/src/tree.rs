@@ -89,10 +89,9 @@ impl CallTree {
 
     /// Finds the frames of single stacks among those of the tree.
     pub(crate) fn frame_index(&self) -> FrameIndex {
-        let identity = |frame: &ShownFrame| (frame.function.clone(), frame.file.clone(), frame.module.clone());
         let behind_root = self.frames.iter().enumerate().skip(1);
         FrameIndex {
-            by_identity: behind_root.map(|(index, frame)| (identity(frame), index as u32)).collect(),
+            by_identity: behind_root.map(|(index, frame)| (shown_identity(frame), index as u32)).collect(),
         }
     }
 
@@ -110,11 +109,20 @@ pub(crate) struct FrameIndex {
 /// What frames merge by: function, file, module.
 type Identity = (String, String, String);
 
+fn shown_identity(frame: &ShownFrame) -> Identity {
+    (frame.function.clone(), frame.file.clone(), frame.module.clone())
+}
+
 fn identity(frame: &Frame) -> Identity {
     (frame.display_name(), frame.file.clone(), frame.module.clone())
 }
 
 impl FrameIndex {
+    /// The frame of another tree among those of this one.
+    pub(crate) fn of(&self, frame: &ShownFrame) -> Option<u32> {
+        self.by_identity.get(&shown_identity(frame)).copied()
+    }
+
     /// A stack as the tree shows it, root first.
     pub(crate) fn path(&self, stack: StackId, stacks: &StackSet) -> Vec<u32> {
         let unknown = Frame::default();

@@ -5,6 +5,7 @@
 
 mod attributes;
 mod catalog;
+mod compare;
 mod histogram;
 mod params;
 mod profile;
@@ -50,6 +51,7 @@ fn table() -> Vec<(&'static str, MethodRouter<Arc<App>>)> {
         ("/api/v1/spans/attributes/compare", get(attributes::compare)),
         ("/api/v1/attributes", get(attributes::names)),
         ("/api/v1/attributes/{scope}/{key}/values", get(attributes::values)),
+        ("/api/v1/compare", get(compare::compare)),
         ("/api/v1/profile/series", get(series::series)),
         ("/api/v1/services", get(catalog::services)),
         ("/api/v1/profile-types", get(catalog::profile_types)),

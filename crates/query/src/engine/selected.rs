@@ -7,13 +7,15 @@ use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 
 use futures::stream::{self, StreamExt, TryStreamExt};
-use spanflame_model::{TimeRange, TraceId};
+use spanflame_model::{SpanId, Tenant, TimeRange, TraceId};
 use spanflame_store::{SampleScan, SpanFields, SpanScan, StoredSpan};
 
 use super::Engine;
 use super::fetch::check_tenants;
 use super::search::{LOOKUPS, PLACES};
+use crate::attributes::SpanSet;
 use crate::links::NEAR_NS;
+use crate::measure::TypeSelector;
 use crate::scoped::Draft;
 use crate::selected::{Matches, Places, SelectedProfile, SelectedRequest, SpanSelection};
 use crate::trace::TraceData;
@@ -32,7 +34,13 @@ impl Engine {
     /// [`Error::Invalid`] for another scope than `span` and `subtree`, [`Error::TooLarge`] for selections whose
     /// traces have more than 3,000,000 spans.
     pub async fn selected_profile(&self, request: &SelectedRequest) -> Result<SelectedProfile, Error> {
-        check_tenants(&request.tenants)?;
+        let set = SpanSet::Matching(request.spans.clone());
+        self.profile_of_set(request.into(), &set).await
+    }
+
+    /// The profile of all spans of a set.
+    pub(super) async fn profile_of_set(&self, request: SetProfile<'_>, set: &SpanSet) -> Result<SelectedProfile, Error> {
+        check_tenants(request.tenants)?;
         if !matches!(request.scope, Scope::Span | Scope::Subtree) {
             return Err(Error::Invalid {
                 field: "scope",
@@ -42,45 +50,67 @@ impl Engine {
                 ),
             });
         }
-        let mut matches = self.matches(request).await?;
-        let mut draft = Draft::new(&request.profile_type, None, request.rows);
+        let mut matches = match set {
+            SpanSet::Matching(selection) => self.matches(request.tenants, selection).await?,
+            SpanSet::OfTrace { trace_id, span_id } => self.matches_of_trace(request.tenants, *trace_id, *span_id).await?,
+        };
+        let mut draft = Draft::new(request.profile_type, None, request.rows);
         draft.range = matches.covered;
         let mut places = Places::new(request.scope, std::mem::take(&mut matches.by_trace));
         match (matches.covered, places.traces_selected().count() <= TRACES_LOOKED_UP_MAX) {
             (None, _) => {}
-            (Some(_), true) => self.look_up_selected(request, &mut places, &mut draft).await?,
-            (Some(covered), false) => self.scan_selected(request, covered, &mut places, &mut draft).await?,
+            (Some(_), true) => self.look_up_selected(request.tenants, &mut places, &mut draft).await?,
+            (Some(covered), false) => self.scan_selected(request.tenants, covered, &mut places, &mut draft).await?,
         }
         draft.settle();
         if let Some(longest) = matches.longest.take().filter(|_| draft.gather.facts.samples == 0) {
-            let asked = (request.tenants.as_slice(), &request.profile_type);
+            let asked = (request.tenants, request.profile_type);
             draft.evidence.reasons = self.explain(asked, &longest, request.scope).await?;
         }
         let without_samples = places.without_samples();
         Ok(SelectedProfile {
             profile: self
-                .complete((&request.tenants, &request.profile_type), Some(request.scope), draft)
+                .complete((request.tenants, request.profile_type), Some(request.scope), draft)
                 .await?,
             spans: matches.finish(without_samples),
         })
     }
 
-    async fn matches(&self, request: &SelectedRequest) -> Result<Matches, Error> {
+    async fn matches_of_trace(&self, tenants: &[Tenant], trace: TraceId, span: Option<SpanId>) -> Result<Matches, Error> {
         let mut matches = Matches::default();
-        let SpanSelection { query, range, rule } = &request.spans;
+        let spans = self.snapshot.trace_spans_with(tenants, trace, PLACES).await?;
+        spans
+            .into_iter()
+            .map(|stored| stored.span)
+            .filter(|known| span.is_none_or(|span| known.span_id == span))
+            .for_each(|span| matches.add(span));
+        match matches.count {
+            0 => Err(Error::NotFound {
+                what: match span {
+                    Some(span) => format!("span {span} of trace {trace} is not stored"),
+                    None => format!("trace {trace} is not stored"),
+                },
+            }),
+            _ => Ok(matches),
+        }
+    }
+
+    async fn matches(&self, tenants: &[Tenant], selection: &SpanSelection) -> Result<Matches, Error> {
+        let mut matches = Matches::default();
+        let SpanSelection { query, range, rule } = selection;
         let fields = SpanFields {
             resource: true,
             ..query.fields()
         };
         let scan = SpanScan {
-            tenants: request.tenants.clone(),
+            tenants: tenants.to_vec(),
             range: *range,
             conditions: query.conditions(),
             fields,
             received_before: None,
         };
         let facts = match query.needs_trace() {
-            true => self.facts_of_candidates(&request.tenants, query, &scan).await?,
+            true => self.facts_of_candidates(tenants, query, &scan).await?,
             false => HashMap::new(),
         };
         self.visit_spans(&scan, |stored| {
@@ -95,12 +125,12 @@ impl Engine {
         Ok(matches)
     }
 
-    async fn look_up_selected(&self, request: &SelectedRequest, places: &mut Places, draft: &mut Draft) -> Result<(), Error> {
+    async fn look_up_selected(&self, tenants: &[Tenant], places: &mut Places, draft: &mut Draft) -> Result<(), Error> {
         let traces: Vec<TraceId> = places.traces_selected().collect();
         let lookups = traces.into_iter().map(|trace| async move {
-            let mut data = self.fetch_named(&request.tenants, trace, PLACES).await?;
+            let mut data = self.fetch_named(tenants, trace, PLACES).await?;
             let ids = data.spans.iter().map(|stored| stored.span.span_id).collect();
-            self.add_loose(&request.tenants, &ids, &mut data).await?;
+            self.add_loose(tenants, &ids, &mut data).await?;
             Ok::<TraceData, Error>(data)
         });
         let looked_up: Vec<TraceData> = stream::iter(lookups).buffer_unordered(LOOKUPS).try_collect().await?;
@@ -115,17 +145,11 @@ impl Engine {
         Ok(())
     }
 
-    async fn scan_selected(
-        &self,
-        request: &SelectedRequest,
-        covered: TimeRange,
-        places: &mut Places,
-        draft: &mut Draft,
-    ) -> Result<(), Error> {
+    async fn scan_selected(&self, tenants: &[Tenant], covered: TimeRange, places: &mut Places, draft: &mut Draft) -> Result<(), Error> {
         let traces: HashSet<TraceId> = places.traces_selected().collect();
         let range = covered.widened(NEAR_NS);
         let scan = SpanScan {
-            tenants: request.tenants.clone(),
+            tenants: tenants.to_vec(),
             range,
             conditions: Vec::new(),
             fields: PLACES,
@@ -147,7 +171,7 @@ impl Engine {
         }
         drop(around);
         let scan = SampleScan {
-            tenants: request.tenants.clone(),
+            tenants: tenants.to_vec(),
             range,
             services: None,
             unlinked_only: false,
@@ -158,6 +182,26 @@ impl Engine {
             ControlFlow::Continue(())
         })
         .await
+    }
+}
+
+/// What is asked of the samples of a set of spans.
+#[derive(Clone, Copy)]
+pub(super) struct SetProfile<'a> {
+    pub(super) tenants: &'a [Tenant],
+    pub(super) profile_type: &'a TypeSelector,
+    pub(super) scope: Scope,
+    pub(super) rows: bool,
+}
+
+impl<'a> From<&'a SelectedRequest> for SetProfile<'a> {
+    fn from(request: &'a SelectedRequest) -> SetProfile<'a> {
+        SetProfile {
+            tenants: &request.tenants,
+            profile_type: &request.profile_type,
+            scope: request.scope,
+            rows: request.rows,
+        }
     }
 }
 

@@ -185,7 +185,7 @@ struct WireOver<'a> {
 }
 
 #[derive(Serialize)]
-struct WireInterval {
+pub(super) struct WireInterval {
     low: f64,
     high: f64,
 }
@@ -224,7 +224,7 @@ impl<'a> WireOver<'a> {
 }
 
 impl WireInterval {
-    fn new(interval: Interval) -> WireInterval {
+    pub(super) fn new(interval: Interval) -> WireInterval {
         WireInterval {
             low: interval.low,
             high: interval.high,

@@ -125,7 +125,7 @@ pub(super) async fn of_selection(State(app): State<Arc<App>>, RawQuery(query): R
     .await
 }
 
-fn selection_scope(word: &str) -> Option<Scope> {
+pub(super) fn selection_scope(word: &str) -> Option<Scope> {
     Scope::from_word(word).filter(|scope| matches!(scope, Scope::Span | Scope::Subtree))
 }
 

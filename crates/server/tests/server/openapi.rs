@@ -126,6 +126,14 @@ async fn real_answers_have_the_documented_fields() {
         let path = format!("/api/v1/profile/series?{range}{more}");
         check_answer(&server, "/api/v1/profile/series", &path).await;
     }
+    let end = START_NS + 1_000_000_000;
+    let side = |name: &str, more: &str| format!("{name}_start={START_NS}&{name}_end={end}{more}");
+    for (base, target) in [
+        (side("base", ""), format!("target_trace={}", hex(1, 16))),
+        (side("base", "&base_labels={}"), side("target", "&target_labels={}")),
+    ] {
+        check_answer(&server, "/api/v1/compare", &format!("/api/v1/compare?{base}&{target}")).await;
+    }
     check_answer(&server, "/api/v1/services", &format!("/api/v1/services?{range}&buckets=3")).await;
     for name in ["profile", "services", "profile-types", "labels"] {
         let path = format!("/api/v1/{name}");
