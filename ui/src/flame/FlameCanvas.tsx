@@ -6,6 +6,7 @@ import {
   type ReactNode,
   useEffect,
   useId,
+  useLayoutEffect,
   useMemo,
   useRef,
   useState,
@@ -84,6 +85,11 @@ export function FlameCanvas({ tree, layout, measure, zoom, onZoom, found, isFlam
     { press: "Enter", does: "zoom to the frame", run: () => false },
     { press: "Backspace", does: "zoom out to the caller", run: () => false },
   ]);
+
+  // The root is in sight at first, also where it is at the bottom.
+  useLayoutEffect(() => {
+    if (place.current) place.current.scrollTop = isFlame ? rows * ROW : 0;
+  }, [isFlame, rows]);
 
   useEffect(() => {
     if (!canvas.current || width <= 0) return undefined;
