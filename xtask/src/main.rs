@@ -5,6 +5,7 @@
 //! cargo xtask test     all of CI: sets up, checks, runs every test, then the demo with its verdict
 //! cargo xtask demo     a server, three services and load; shows what made a slow request slow
 //! cargo xtask ui       builds the web page
+//! cargo xtask conformance  published clients against a server: Go, Python, Node
 //! cargo xtask bench    measures a release server with the corpus
 //! ```
 //!
@@ -12,6 +13,7 @@
 
 mod bench;
 mod check;
+mod conformance;
 mod demo;
 mod machine;
 mod process;
@@ -34,6 +36,8 @@ usage: cargo xtask COMMAND
                                starts a server, three services and load, and shows what made a slow request slow;
                                --check compares what was found with what was planted and ends
   ui                           builds the web page, which the next build of the server takes in; needs Node 20
+  conformance [CLIENT..]       published clients, unchanged, against a server; needs Go, Python 3 and Node 20, and packages from
+                               their registries the first time
   bench [--quick] [ARGS..]     measures a release server; ARGS go to the driver (see bench/README.md)
 ";
 
@@ -57,6 +61,7 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
         "check" => no_more(rest).and_then(|()| check::run()),
         "test" => no_more(rest).and_then(|()| test::run()),
         "demo" => demo::run(&demo::Options::parse(rest)?),
+        "conformance" => conformance::run(rest),
         "bench" => bench::run(rest),
         "ui" => no_more(rest).and_then(|()| ui::build()),
         "help" | "--help" | "-h" => {

@@ -91,6 +91,20 @@ impl Child {
         }
     }
 
+    /// Waits for its end; fails, with the end of its log, if it fails or takes longer than `patience`.
+    pub(crate) fn finish(&mut self, patience: Duration) -> Result<(), Failure> {
+        let start = Instant::now();
+        while start.elapsed() < patience {
+            check_interrupt()?;
+            match self.process.try_wait()? {
+                Some(status) if status.success() => return Ok(()),
+                Some(status) => return Err(format!("{} failed ({status})\n{}", self.name, self.log_tail()).into()),
+                None => sleep(POLL),
+            }
+        }
+        Err(format!("{} did not end within {} s\n{}", self.name, patience.as_secs(), self.log_tail()).into())
+    }
+
     /// Waits for the end, or ends it when we are interrupted.
     fn wait(&mut self) -> Result<ExitStatus, Failure> {
         loop {
