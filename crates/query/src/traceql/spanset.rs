@@ -271,7 +271,7 @@ impl<'a> Traced<'a> {
 
     fn evaluate(&self, spanset: &Spanset) -> Set {
         match spanset {
-            Spanset::Filter(filter) => self.filter(&vec![true; self.spans.len()], filter),
+            Spanset::Filter(filter) => self.filter(filter),
             Spanset::Both(sides) => {
                 let [left, right] = self.sides(sides);
                 match left.contains(&true) && right.contains(&true) {
@@ -295,9 +295,9 @@ impl<'a> Traced<'a> {
         [self.evaluate(&sides[0]), self.evaluate(&sides[1])]
     }
 
-    fn filter(&self, of: &Set, filter: &Expr) -> Set {
-        let each = of.iter().zip(self.spans.iter().zip(&self.places));
-        each.map(|(is_in, (span, place))| *is_in && eval::test_in_trace(filter, span, self.facts, *place))
+    fn filter(&self, filter: &Expr) -> Set {
+        let each = self.spans.iter().zip(&self.places);
+        each.map(|(span, place)| eval::test_in_trace(filter, span, self.facts, *place))
             .collect()
     }
 
@@ -355,51 +355,38 @@ impl<'a> Traced<'a> {
         self.spans.iter().zip(from).map(has_other).collect()
     }
 
+    /// Sets share no span, so that all of them together take no more room than the trace.
     fn pipeline(&self, of: Set, stages: &[Stage]) -> Set {
-        let mut sets = vec![of];
+        let mut sets: Vec<Vec<usize>> = vec![(0..of.len()).filter(|index| of[*index]).collect()];
         for stage in stages {
-            sets = match stage {
-                Stage::Filter(filter) => sets.iter().map(|set| self.filter(set, filter)).collect(),
-                Stage::By(field) => sets.iter().flat_map(|set| self.groups(set, field)).collect(),
-                Stage::Coalesce => vec![self.joined(sets)],
-                Stage::Select(_) => sets,
-                Stage::Keep(left, operator, right) => {
-                    sets.retain(|set| self.holds(set, left, *operator, right));
-                    sets
-                }
-            };
-            sets.retain(|set| set.contains(&true));
-        }
-        self.joined(sets)
-    }
-
-    fn joined(&self, sets: Vec<Set>) -> Set {
-        let none = vec![false; self.spans.len()];
-        sets.iter().fold(none, union)
-    }
-
-    /// Spans without the field are a group too. Groups have a span each, so that there are at most as many sets as
-    /// spans; beyond [`GROUPS_MAX`] the rest is one.
-    fn groups(&self, of: &Set, field: &Field) -> Vec<Set> {
-        let mut numbers: HashMap<String, usize> = HashMap::new();
-        let mut groups: Vec<Set> = Vec::new();
-        for index in (0..of.len()).filter(|index| of[*index]) {
-            let value = eval::value_in_trace(field, self.spans[index], self.facts, self.places[index]);
-            let next = groups.len();
-            let number = match next < GROUPS_MAX {
-                true => *numbers.entry(format!("{value:?}")).or_insert(next),
-                false => *numbers.get(&format!("{value:?}")).unwrap_or(&(next - 1)),
-            };
-            if number == next {
-                groups.push(vec![false; of.len()]);
+            match stage {
+                Stage::Filter(filter) => sets.iter_mut().for_each(|set| {
+                    set.retain(|index| eval::test_in_trace(filter, self.spans[*index], self.facts, self.places[*index]));
+                }),
+                Stage::By(field) => sets = sets.iter().flat_map(|set| self.groups(set, field)).collect(),
+                Stage::Coalesce => sets = vec![sets.concat()],
+                Stage::Select(_) => {}
+                Stage::Keep(left, operator, right) => sets.retain(|set| self.holds(set, left, *operator, right)),
             }
-            groups[number][index] = true;
+            sets.retain(|set| !set.is_empty());
         }
-        groups
+        let mut selected = vec![false; self.spans.len()];
+        sets.iter().flatten().for_each(|index| selected[*index] = true);
+        selected
+    }
+
+    /// One set for each value; spans that have none are a set too.
+    fn groups(&self, of: &[usize], field: &Field) -> Vec<Vec<usize>> {
+        let mut groups: HashMap<String, Vec<usize>> = HashMap::new();
+        for index in of {
+            let value = eval::value_in_trace(field, self.spans[*index], self.facts, self.places[*index]);
+            groups.entry(format!("{value:?}")).or_default().push(*index);
+        }
+        groups.into_values().collect()
     }
 
     /// Whether the comparison holds for a set that is not empty.
-    fn holds(&self, set: &Set, left: &Scalar, operator: Comparator, right: &Scalar) -> bool {
+    fn holds(&self, set: &[usize], left: &Scalar, operator: Comparator, right: &Scalar) -> bool {
         let (Some(left), Some(right)) = (self.number_of(set, left), self.number_of(set, right)) else {
             return false;
         };
@@ -414,13 +401,14 @@ impl<'a> Traced<'a> {
     }
 
     /// `None` where no span of the set has the number that is measured.
-    fn number_of(&self, set: &Set, scalar: &Scalar) -> Option<f64> {
-        let inside = || (0..set.len()).filter(|index| set[*index]);
-        let numbers =
-            |expr| inside().filter_map(move |index| eval::number_in_trace(expr, self.spans[index], self.facts, self.places[index]));
+    fn number_of(&self, set: &[usize], scalar: &Scalar) -> Option<f64> {
+        let numbers = |expr| {
+            let each = set.iter();
+            each.filter_map(move |index| eval::number_in_trace(expr, self.spans[*index], self.facts, self.places[*index]))
+        };
         match scalar {
             Scalar::Number(number) => Some(*number),
-            Scalar::Count => Some(inside().count() as f64),
+            Scalar::Count => Some(set.len() as f64),
             Scalar::Min(expr) => numbers(expr).reduce(f64::min),
             Scalar::Max(expr) => numbers(expr).reduce(f64::max),
             Scalar::Sum(expr) => numbers(expr).reduce(|a, b| a + b),
@@ -431,9 +419,6 @@ impl<'a> Traced<'a> {
         }
     }
 }
-
-/// Most groups of `by()` in one trace.
-const GROUPS_MAX: usize = 1000;
 
 fn union(mut all: Set, more: &Set) -> Set {
     all.iter_mut().zip(more).for_each(|(flag, more)| *flag |= *more);

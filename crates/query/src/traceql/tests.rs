@@ -321,6 +321,8 @@ fn a_pipeline_keeps_sets_by_their_numbers() {
         &[1, 3],
     );
     check_selected(r#"({ name = "sql" } | count() = 2) << { status = error }"#, &[2]);
+    check_selected("{} | by(resource.service.name) | by(name) | count() = 2", &[4, 5]);
+    check_selected("{} | by(.n) | count() = 3", &[2, 3, 6]);
     check_selected("{ .none = 1 } | max(.n) < 5", &[]);
     check_selected("{ status = error } | select(.n, name)", &[2]);
     check_selected("{} | max(duration) > avg(duration)", &[1, 2, 3, 4, 5, 6]);
