@@ -79,7 +79,7 @@ export function RankedTable({
 
 function columnsOf(answer: Comparison, onFunction: (name: string) => void): Column<ComparedFunction, Key>[] {
   const per = costUnit(answer);
-  const { unit } = answer;
+  const { unit, base, target } = answer;
   return [
     {
       key: "function",
@@ -133,7 +133,7 @@ function columnsOf(answer: Comparison, onFunction: (name: string) => void): Colu
       isNumber: true,
       title: "Of base and target, with 95 % intervals; sorts by the difference",
       sortBy: (row) => row.share_difference,
-      cell: (row) => `${shareText(row.base)} → ${shareText(row.target)}`,
+      cell: (row) => `${shareText(row.base, base.samples)} → ${shareText(row.target, target.samples)}`,
     },
     {
       key: "samples",

@@ -7,13 +7,12 @@ function cost(samples: number, part: Partial<ComparedCost> = {}): ComparedCost {
   return { self: 0, total: samples * 10, samples, ...part };
 }
 
-test("few samples give no share, some an interval, many both", () => {
+test("few samples of a side give no share, some an interval, many both", () => {
   const shown = { share: 0.5, interval: { low: 0.4, high: 0.6 } };
-  expect(shareText(cost(0))).toBe("-");
-  expect(shareText(cost(4, shown))).toBe("few samples");
-  expect(shareText(cost(19, shown))).toBe("40-60 %");
-  expect(shareText(cost(20, shown))).toBe("50 % (40-60)");
-  expect(shareText(cost(20))).toBe("few samples");
+  expect(shareText(cost(3), 4)).toBe("few samples");
+  expect(shareText(cost(9, shown), 19)).toBe("40-60 %");
+  expect(shareText(cost(10, shown), 20)).toBe("50 % (40-60)");
+  expect(shareText(cost(0, { share: 0, interval: { low: 0, high: 0.1 } }), 20)).toBe("-");
 });
 
 test("costs carry their interval, by request or by second", () => {

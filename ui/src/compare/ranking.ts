@@ -2,7 +2,7 @@
 
 import type { ComparedCost, ComparedFunction, Comparison, Verdict } from "../api/answers";
 import { value } from "../text/quantity";
-import { type Interval, percent, PERCENT_SAMPLES_MIN, INTERVAL_SAMPLES_MIN } from "../text/share";
+import { INTERVAL_SAMPLES_MIN, type Interval, percent } from "../text/share";
 
 export const VERDICTS: Record<Verdict, { text: string; title: string }> = {
   more: { text: "more", title: "costs more in the target; the samples can tell" },
@@ -18,11 +18,12 @@ export function isSignificant(row: ComparedFunction): boolean {
   return row.verdict !== "not_significant" && row.verdict !== "too_few_samples";
 }
 
-/** `52 % (48-56)`; below 20 samples the interval alone, below 5 their number. */
-export function shareText({ share, interval, samples }: ComparedCost): string {
-  if (share === undefined || samples < PERCENT_SAMPLES_MIN) return samples === 0 ? "-" : "few samples";
+/** `52 % (48-56)`; the interval alone below 20 samples of the side, and `few samples` where the server says no share. */
+export function shareText({ share, interval, samples }: ComparedCost, sideSamples: number): string {
+  if (share === undefined) return "few samples";
+  if (samples === 0) return "-";
   const range = interval ? `${digits(interval.low)}-${digits(interval.high)}` : "";
-  if (samples < INTERVAL_SAMPLES_MIN) return range ? `${range} %` : "few samples";
+  if (sideSamples < INTERVAL_SAMPLES_MIN) return range ? `${range} %` : "few samples";
   return range ? `${percent(share)} (${range})` : percent(share);
 }
 
