@@ -19,7 +19,7 @@ use crate::measure::TypeSelector;
 use crate::profile::{ProfileAnswer, Scope};
 use crate::selected::SelectedSpans;
 use crate::selector::LabelSelector;
-use crate::stats::{HotFunction, Interval, PERCENT_SAMPLES_MIN, by_function, together};
+use crate::stats::{FunctionCost, Interval, PERCENT_SAMPLES_MIN, by_function, together};
 use crate::tree::CallTree;
 
 /// What to compare.
@@ -160,7 +160,7 @@ impl Comparison {
         let of_target = by_frame(&target_tree);
         let frames: Vec<u32> = (1..base_tree.frames.len() as u32).collect();
         let has_enough = |frame: &&u32| {
-            let samples = |of: &HashMap<u32, HotFunction>| of.get(*frame).map_or(0, |function| function.samples);
+            let samples = |of: &HashMap<u32, FunctionCost>| of.get(*frame).map_or(0, |function| function.samples);
             samples(&of_base) + samples(&of_target) >= PERCENT_SAMPLES_MIN
         };
         let z = together(frames.iter().filter(has_enough).count());
@@ -190,7 +190,7 @@ fn by_weight(a: &ComparedFunction, b: &ComparedFunction) -> Ordering {
     significant.then_with(|| weight(b).total_cmp(&weight(a)))
 }
 
-type SideOf<'a> = (&'a CompareSide, Option<&'a HotFunction>);
+type SideOf<'a> = (&'a CompareSide, Option<&'a FunctionCost>);
 
 /// `z` is how many standard errors the interval of the difference is wide to each side.
 fn compared(frame: u32, base: SideOf<'_>, target: SideOf<'_>, z: f64) -> ComparedFunction {
@@ -257,7 +257,7 @@ fn rate_interval((side, function): SideOf<'_>, z: f64) -> Option<Interval> {
     })
 }
 
-fn by_frame(tree: &CallTree) -> HashMap<u32, HotFunction> {
+fn by_frame(tree: &CallTree) -> HashMap<u32, FunctionCost> {
     by_function(tree).into_iter().map(|function| (function.frame, function)).collect()
 }
 

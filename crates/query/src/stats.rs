@@ -73,13 +73,11 @@ pub fn together(count: usize) -> f64 {
     t - numerator / denominator
 }
 
-/// How much of a profile one function is.
+/// What one function of a profile cost.
 #[derive(Clone, Debug, PartialEq)]
-pub struct HotFunction {
+pub struct FunctionCost {
     /// Index into the tree's frames.
     pub frame: u32,
-    /// Its name.
-    pub function: String,
     /// What ended in it.
     pub self_value: i64,
     /// What ended in it or in what it called; counted once however often it is on a stack.
@@ -88,35 +86,16 @@ pub struct HotFunction {
     pub self_samples: u64,
     /// Observations behind `total`.
     pub samples: u64,
-    /// `self_value` of the profile's total; `None` below [`PERCENT_SAMPLES_MIN`] samples in the profile.
-    pub self_share: Option<f64>,
-    /// Where the true share of `self_value` lies.
-    pub self_interval: Interval,
-}
-
-/// Functions by what ended in them, most first; ties by name.
-pub fn hottest(tree: &CallTree, limit: usize) -> Vec<HotFunction> {
-    let mut functions = by_function(tree);
-    functions.sort_by(|a, b| {
-        b.self_value
-            .cmp(&a.self_value)
-            .then_with(|| a.function.cmp(&b.function))
-            .then(a.frame.cmp(&b.frame))
-    });
-    functions.truncate(limit);
-    functions
 }
 
 /// Every function once, in order of frame. The root, which stands for everything, is none.
-pub fn by_function(tree: &CallTree) -> Vec<HotFunction> {
-    let all_samples = tree.samples.first().copied().unwrap_or(0);
-    let all = tree.total.first().copied().unwrap_or(0);
-    let mut found: BTreeMap<u32, HotFunction> = BTreeMap::new();
+pub fn by_function(tree: &CallTree) -> Vec<FunctionCost> {
+    let mut found: BTreeMap<u32, FunctionCost> = BTreeMap::new();
     let own_samples = own_samples(tree);
     let repeated = repeated(tree);
     for (node, own_samples) in own_samples.into_iter().enumerate().skip(1) {
         let frame = tree.frame[node];
-        let entry = found.entry(frame).or_insert_with(|| HotFunction::new(tree, frame));
+        let entry = found.entry(frame).or_insert_with(|| FunctionCost::new(frame));
         entry.self_value = entry.self_value.saturating_add(tree.self_value[node]);
         entry.self_samples += own_samples;
         if !repeated.contains(&node) {
@@ -124,26 +103,17 @@ pub fn by_function(tree: &CallTree) -> Vec<HotFunction> {
             entry.samples += tree.samples[node];
         }
     }
-    let settle = |mut function: HotFunction| {
-        let known = all_samples >= PERCENT_SAMPLES_MIN && all > 0;
-        function.self_share = known.then(|| function.self_value as f64 / all as f64);
-        function.self_interval = Interval::wilson(function.self_samples, all_samples);
-        function
-    };
-    found.into_values().map(settle).collect()
+    found.into_values().collect()
 }
 
-impl HotFunction {
-    fn new(tree: &CallTree, frame: u32) -> HotFunction {
-        HotFunction {
+impl FunctionCost {
+    fn new(frame: u32) -> FunctionCost {
+        FunctionCost {
             frame,
-            function: tree.frames[frame as usize].function.clone(),
             self_value: 0,
             total: 0,
             self_samples: 0,
             samples: 0,
-            self_share: None,
-            self_interval: Interval { low: 0.0, high: 1.0 },
         }
     }
 }
@@ -322,32 +292,19 @@ mod tests {
                 samples: *samples,
             });
         }
-        let hot = hottest(&CallTree::build(&totals, &set), 10);
-        hot.into_iter()
-            .map(|f| (f.function, f.self_value, f.total, f.self_samples, f.samples))
+        let tree = CallTree::build(&totals, &set);
+        let name = |frame: u32| tree.frames[frame as usize].function.clone();
+        let functions = by_function(&tree).into_iter();
+        functions
+            .map(|f| (name(f.frame), f.self_value, f.total, f.self_samples, f.samples))
             .collect()
     }
 
     #[test]
     fn a_function_that_calls_itself_counts_once() {
         let found = functions(&[("main;f;g;f", 10, 1), ("main;f", 5, 2), ("main;g;h", 1, 1)]);
-        let expected = [("f", 15, 15, 3, 3), ("h", 1, 1, 1, 1), ("g", 0, 11, 0, 2), ("main", 0, 16, 0, 4)];
+        let expected = [("f", 15, 15, 3, 3), ("g", 0, 11, 0, 2), ("h", 1, 1, 1, 1), ("main", 0, 16, 0, 4)];
         assert_eq!(found, expected.map(|(name, own, total, a, b)| (name.to_owned(), own, total, a, b)));
-    }
-
-    #[test]
-    fn few_samples_have_no_percentage() {
-        let tree = |samples| CallTree {
-            frames: vec![Default::default(); 2],
-            frame: vec![0, 1],
-            parent: vec![0, 0],
-            self_value: vec![0, 10],
-            total: vec![10, 10],
-            samples: vec![samples, samples],
-            cut_stacks: 0,
-        };
-        assert_eq!(hottest(&tree(4), 1)[0].self_share, None);
-        assert_eq!(hottest(&tree(5), 1)[0].self_share, Some(1.0));
     }
 
     #[test]
