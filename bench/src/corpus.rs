@@ -14,7 +14,10 @@ use crate::options::Options;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Signal {
     Traces,
+    /// Over OTLP.
     Profiles,
+    /// The same samples as Pyroscope's clients push them.
+    Push,
 }
 
 impl Signal {
@@ -22,6 +25,7 @@ impl Signal {
         match self {
             Signal::Traces => "traces",
             Signal::Profiles => "profiles",
+            Signal::Push => "push",
         }
     }
 
@@ -29,7 +33,7 @@ impl Signal {
     pub(crate) fn item(self) -> &'static str {
         match self {
             Signal::Traces => "span",
-            Signal::Profiles => "observation",
+            Signal::Profiles | Signal::Push => "observation",
         }
     }
 
@@ -38,6 +42,15 @@ impl Signal {
         match self {
             Signal::Traces => "/v1/traces",
             Signal::Profiles => "/v1development/profiles",
+            Signal::Push => "/push.v1.PusherService/Push",
+        }
+    }
+
+    /// As what it is posted.
+    pub(crate) fn content_type(self) -> &'static str {
+        match self {
+            Signal::Traces | Signal::Profiles => "application/x-protobuf",
+            Signal::Push => "application/proto",
         }
     }
 
@@ -45,6 +58,7 @@ impl Signal {
         match self {
             Signal::Traces => "traces-",
             Signal::Profiles => "otlp-profiles-",
+            Signal::Push => "push-",
         }
     }
 }
@@ -83,8 +97,9 @@ impl Corpus {
     pub(crate) fn provide(options: &Options) -> Result<Corpus, Failure> {
         let folder = options.work_dir.join(format!("corpus-{}", options.spans));
         let truth = folder.join("truth.json");
-        if !truth.is_file() {
-            generate(&folder, options.spans)?;
+        let wants_push = options.wants(Signal::Push);
+        if !truth.is_file() || (wants_push && !folder.join("push-00000.pb").is_file()) {
+            generate(&folder, options.spans, wants_push)?;
         }
         let summary = serde_json::from_slice(&std::fs::read(truth)?)?;
         Ok(Corpus { folder, summary })
@@ -107,7 +122,7 @@ impl Corpus {
     pub(crate) fn items(&self, signal: Signal) -> u64 {
         match signal {
             Signal::Traces => self.summary.spans,
-            Signal::Profiles => self.summary.observations,
+            Signal::Profiles | Signal::Push => self.summary.observations,
         }
     }
 
@@ -117,6 +132,11 @@ impl Corpus {
 
     pub(crate) fn period_ns(&self) -> u64 {
         self.summary.period_ns
+    }
+
+    /// When it begins and ends, in nanoseconds since the epoch.
+    pub(crate) fn times(&self) -> [u64; 2] {
+        [self.summary.begin_unix_nano, self.summary.end_unix_nano]
     }
 
     /// `start` and `end` of a question about all of it; some spans end after the corpus does.
@@ -132,22 +152,30 @@ impl Corpus {
 }
 
 /// Writes beside the folder and renames, so that an interrupted run leaves no half corpus behind.
-fn generate(folder: &Path, spans: u64) -> Result<(), Failure> {
+fn generate(folder: &Path, spans: u64, with_push: bool) -> Result<(), Failure> {
     eprintln!("writing a corpus of {spans} spans; kept in {}", folder.display());
     let partial = folder.with_extension("partial");
     if partial.exists() {
         std::fs::remove_dir_all(&partial)?;
     }
+    let kinds = if with_push {
+        "traces,otlp-profiles,push"
+    } else {
+        "traces,otlp-profiles"
+    };
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus.py");
     let status = Command::new("python3")
         .arg(script)
         .arg("--out")
         .arg(&partial)
-        .args(["--spans", &spans.to_string(), "--kinds", "traces,otlp-profiles"])
+        .args(["--spans", &spans.to_string(), "--kinds", kinds])
         .stdout(std::io::stderr())
         .status()?;
     if !status.success() {
         return Err(format!("corpus.py failed ({status})").into());
+    }
+    if folder.exists() {
+        std::fs::remove_dir_all(folder)?;
     }
     std::fs::rename(partial, folder)?;
     Ok(())

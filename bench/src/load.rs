@@ -31,6 +31,7 @@ impl Sent {
 struct Queue {
     files: Vec<PathBuf>,
     next: AtomicUsize,
+    content_type: &'static str,
     bytes: AtomicU64,
     busy: AtomicU64,
 }
@@ -46,6 +47,7 @@ pub(crate) async fn send(server: &Server, corpus: &Corpus, signal: Signal, sende
     let queue = Arc::new(Queue {
         files: corpus.requests(signal)?,
         next: AtomicUsize::new(0),
+        content_type: signal.content_type(),
         bytes: AtomicU64::new(0),
         busy: AtomicU64::new(0),
     });
@@ -87,7 +89,7 @@ async fn sender(queue: Arc<Queue>, client: reqwest::Client, url: String) -> Resu
 async fn post(queue: &Queue, client: &reqwest::Client, url: &str, body: Bytes) -> Result<Duration, String> {
     let start = Instant::now();
     for _ in 0..TRIES_MAX {
-        let request = client.post(url).header("content-type", "application/x-protobuf").body(body.clone());
+        let request = client.post(url).header("content-type", queue.content_type).body(body.clone());
         let response = request.send().await.map_err(|error| error.to_string())?;
         let status = response.status();
         if status.as_u16() == 429 {

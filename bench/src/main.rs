@@ -4,7 +4,7 @@
 //! corpus.py -> files -> N senders -> server (own process) -> last ack -> quiet -> questions -> stop -> sizes -> start again
 //! ```
 //!
-//! Traces and profiles are measured apart, each with a fresh data directory. Cost is the server's CPU time, user and system,
+//! Traces, profiles and Pyroscope's pushes are measured apart, each with a fresh data directory. Cost is the server's CPU time, user and system,
 //! *all in*: until log, flush and compaction are quiet. Every answer whose truth the corpus knows is compared with it, and a
 //! difference fails the run: a fast wrong answer is no result. Progress goes to standard error, the report (JSON) to standard
 //! output.
@@ -47,7 +47,7 @@ async fn measure(arguments: &[String]) -> Result<(Value, u64), Failure> {
     let corpus = Corpus::provide(&options)?;
     let mut report = json!({ "machine": machine(&options)?, "corpus": corpus.facts(), "senders": options.senders });
     let mut differences = 0;
-    for signal in [Signal::Traces, Signal::Profiles] {
+    for signal in [Signal::Traces, Signal::Profiles, Signal::Push] {
         if options.wants(signal) {
             let (figures, wrong) = measure_signal(&options, &corpus, signal).await?;
             report[signal.name()] = figures;

@@ -65,8 +65,8 @@ impl Options {
         if self.senders == 0 {
             return Err("--senders is 0, expected at least 1".into());
         }
-        if let Some(only) = self.only.as_deref().filter(|only| !["traces", "profiles"].contains(only)) {
-            return Err(format!("--only is {only}, expected traces or profiles").into());
+        if let Some(only) = self.only.as_deref().filter(|only| !["traces", "profiles", "push"].contains(only)) {
+            return Err(format!("--only is {only}, expected traces, profiles or push").into());
         }
         std::fs::create_dir_all(&self.work_dir)?;
         Ok(self)

@@ -1,5 +1,7 @@
 //! Questions after the load, each asked many times: how long, and whether the answer is the truth.
 
+mod grafana;
+
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -47,6 +49,7 @@ pub(crate) async fn ask(server: &Server, corpus: &Corpus, signal: Signal) -> Res
             asker.span_profiles(corpus).await?;
             asker.trace_profiles(corpus).await?;
         }
+        Signal::Push => asker.grafana(corpus).await?,
     }
     Ok(Asked {
         figures: Value::Object(asker.figures),

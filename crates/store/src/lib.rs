@@ -51,7 +51,8 @@ pub use error::{Error, ErrorKind};
 pub use options::{Ack, StoreOptions};
 pub use repair::{Repair, repair};
 pub use snapshot::{
-    RollupRow, RollupScan, SampleScan, ScanStats, Snapshot, SpanCondition, SpanFields, SpanScan, StoredSample, StoredSpan, StoredVolume,
+    RollupRow, RollupScan, SampleScan, ScanStats, SenderScan, Snapshot, SpanCondition, SpanFields, SpanScan, StoredSample, StoredSpan,
+    StoredVolume,
 };
 pub use stats::{StoreStats, TableStats};
 pub use store::{Appended, Store};

@@ -19,7 +19,7 @@ use spanflame_model::{Batch, Fingerprint, Timestamp};
 pub(crate) use column::{Unreadable, column, numbers};
 pub(crate) use json::{WantedText, resource_attribute};
 pub(crate) use rollup::{RollupDecoder, encode_rollup};
-pub(crate) use samples::SampleDecoder;
+pub(crate) use samples::{SampleDecoder, SenderDecoder};
 pub(crate) use spans::SpanDecoder;
 pub(crate) use stacks::{decode_frames, decode_stacks, encode_frames, encode_stacks};
 

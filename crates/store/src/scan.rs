@@ -7,6 +7,7 @@
 mod arrived;
 mod rollup;
 mod samples;
+mod senders;
 mod spans;
 
 use std::ops::ControlFlow;

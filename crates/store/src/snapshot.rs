@@ -122,6 +122,17 @@ pub struct SampleScan {
     pub received_before: Option<Timestamp>,
 }
 
+/// Whose profiles, and of what types, to visit.
+#[derive(Clone, Debug)]
+pub struct SenderScan {
+    /// Whose; never empty.
+    pub tenants: Vec<Tenant>,
+    /// Profiles that overlap this; times of single samples are not looked at.
+    pub range: TimeRange,
+    /// Only these services; `None` is all.
+    pub services: Option<Vec<String>>,
+}
+
 /// Which rollup rows to visit.
 #[derive(Clone, Debug)]
 pub struct RollupScan {
@@ -365,6 +376,16 @@ impl Snapshot {
         &self,
         scan: &SampleScan,
         visit: impl FnMut(Vec<StoredSample>) -> ControlFlow<()> + Send,
+    ) -> Result<ScanStats, Error> {
+        scan::run(self, scan.clone(), visit).await
+    }
+
+    /// Visits what profiles say of sender and types, every different one at least once, with the times of one of its
+    /// profiles; in no order. Reads a fraction of what a scan of samples reads.
+    pub async fn scan_senders(
+        &self,
+        scan: &SenderScan,
+        visit: impl FnMut(Vec<Arc<ProfileInfo>>) -> ControlFlow<()> + Send,
     ) -> Result<ScanStats, Error> {
         scan::run(self, scan.clone(), visit).await
     }

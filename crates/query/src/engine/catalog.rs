@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use spanflame_model::{Link, ProfileInfo, ProfileType, Span, SpanKind, StatusCode};
-use spanflame_store::{SampleScan, SpanFields, SpanScan, StoredSample, StoredVolume};
+use spanflame_store::{SampleScan, SenderScan, SpanFields, SpanScan, StoredSample, StoredVolume};
 
 use super::Engine;
 use super::fetch::check_tenants;
@@ -168,9 +168,12 @@ impl Engine {
         services: Option<Vec<String>>,
         mut visit: impl FnMut(&ProfileInfo) -> bool + Send,
     ) -> Result<(), Error> {
+        let mut expired = self.expired_of(request, None);
+        if expired.is_none() {
+            return self.visit_senders(request, services, visit).await;
+        }
         let mut seen = HashSet::new();
         let mut recent: Option<Arc<ProfileInfo>> = None;
-        let mut expired = self.expired_of(request, None);
         let mut wants_more = true;
         self.visit_profiles_of(request, services, &mut expired, |stored| {
             let is_recent = recent.as_ref().is_some_and(|info| Arc::ptr_eq(info, &stored.info));
@@ -188,6 +191,26 @@ impl Engine {
         // An interrupted visit has shown only a part of what is kept: what is left then tells nothing.
         let rests = expired.iter().filter(|_| wants_more).flat_map(Expired::rests);
         rests.map(|rest| rest.info).take_while(|info| visit(info)).for_each(drop);
+        Ok(())
+    }
+
+    async fn visit_senders(
+        &self,
+        request: &CatalogRequest,
+        services: Option<Vec<String>>,
+        mut visit: impl FnMut(&ProfileInfo) -> bool + Send,
+    ) -> Result<(), Error> {
+        check_tenants(&request.tenants)?;
+        let scan = SenderScan {
+            tenants: request.tenants.clone(),
+            range: request.range,
+            services,
+        };
+        let each = |infos: Vec<Arc<ProfileInfo>>| match infos.iter().all(|info| visit(info)) {
+            true => ControlFlow::Continue(()),
+            false => ControlFlow::Break(()),
+        };
+        self.snapshot.scan_senders(&scan, each).await?;
         Ok(())
     }
 

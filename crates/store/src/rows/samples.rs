@@ -1,6 +1,6 @@
 //! Samples, with what their profile says, to rows and back.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, BinaryArray, Int64Array, ListArray, StringArray};
@@ -134,34 +134,41 @@ impl SampleDecoder {
         }
         let info = match self.infos.get(&hash) {
             Some(info) => Arc::clone(info),
-            None => self.read_info(c, row)?,
+            None => {
+                let profile_id = id(c.profile_id, row, "profile id", |bytes| bytes.try_into().ok())?;
+                let times = (c.profile_start.value(row), c.profile_duration.value(row));
+                self.read_info((text(c.profile, row), text(c.resource, row)), times, profile_id)?
+            }
         };
         self.infos.entry(hash).or_insert_with(|| Arc::clone(&info));
         self.last = Some((hash, Arc::clone(&info)));
         Ok(info)
     }
 
-    fn read_info(&mut self, c: &Columns<'_>, row: usize) -> Result<Arc<ProfileInfo>, Unreadable> {
-        let resource_json = text(c.resource, row);
+    fn read_info(
+        &mut self,
+        (profile_json, resource_json): (&str, &str),
+        (start, duration_ns): (i64, i64),
+        profile_id: Option<[u8; 16]>,
+    ) -> Result<Arc<ProfileInfo>, Unreadable> {
         let resource = match self.resources.get(resource_json) {
             Some(resource) => Arc::clone(resource),
             None => read_resource(resource_json)?,
         };
         self.resources.entry(resource_json.into()).or_insert_with(|| Arc::clone(&resource));
-        let profile_json = text(c.profile, row);
         if !self.profiles.contains_key(profile_json) {
             self.profiles
                 .insert(profile_json.into(), json::read(sample::PROFILE, profile_json)?);
         }
         let profile = &self.profiles[profile_json];
         Ok(Arc::new(ProfileInfo {
-            profile_id: id(c.profile_id, row, "profile id", |bytes| bytes.try_into().ok())?,
+            profile_id,
             name: profile.name.clone(),
             types: profile.types.iter().map(|(kind, unit)| ValueType::new(kind, unit)).collect(),
             period_type: ValueType::new(&profile.period_type.0, &profile.period_type.1),
             period: profile.period,
-            start: timestamp(c.profile_start.value(row))?,
-            duration_ns: u64::try_from(c.profile_duration.value(row)).unwrap_or(0),
+            start: timestamp(start)?,
+            duration_ns: u64::try_from(duration_ns).unwrap_or(0),
             resource,
             scope: Arc::new(Scope {
                 name: profile.scope.clone(),
@@ -170,6 +177,48 @@ impl SampleDecoder {
             }),
             attributes: profile.attributes.0.clone(),
         }))
+    }
+}
+
+/// Rows of `samples` to what their profiles say of sender and types, each different one once.
+pub(crate) struct SenderDecoder {
+    samples: SampleDecoder,
+    seen: HashMap<Box<str>, HashSet<Box<str>>>,
+}
+
+impl SenderDecoder {
+    /// The columns that it reads.
+    pub(crate) const COLUMNS: [&'static str; 4] = [sample::PROFILE, sample::PROFILE_START, sample::PROFILE_DURATION, sample::RESOURCE];
+
+    /// A decoder of one tenant's rows.
+    pub(crate) fn new(tenant: Tenant) -> SenderDecoder {
+        SenderDecoder {
+            samples: SampleDecoder::new(tenant),
+            seen: HashMap::new(),
+        }
+    }
+
+    /// What is new in a batch. Rows of one sender lie together or take turns, so most of them are told by the text
+    /// before.
+    pub(crate) fn decode(&mut self, batch: &RecordBatch) -> Result<Vec<Arc<ProfileInfo>>, Unreadable> {
+        let (profiles, resources): (&StringArray, &StringArray) = (column(batch, sample::PROFILE)?, column(batch, sample::RESOURCE)?);
+        let (starts, durations): (&Int64Array, &Int64Array) =
+            (column(batch, sample::PROFILE_START)?, column(batch, sample::PROFILE_DURATION)?);
+        let mut new = Vec::new();
+        let mut last = ("", "");
+        for row in 0..batch.num_rows() {
+            let texts = (text(profiles, row), text(resources, row));
+            if texts == last {
+                continue;
+            }
+            last = texts;
+            let known = self.seen.get(texts.0).is_some_and(|resources| resources.contains(texts.1));
+            if !known {
+                self.seen.entry(texts.0.into()).or_default().insert(texts.1.into());
+                new.push(self.samples.read_info(texts, (starts.value(row), durations.value(row)), None)?);
+            }
+        }
+        Ok(new)
     }
 }
 

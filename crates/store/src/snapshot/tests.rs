@@ -484,3 +484,28 @@ async fn the_traces_of_spans_come_from_samples_and_else_from_spans() {
         assert_eq!(found, expected);
     }
 }
+
+#[tokio::test]
+async fn every_sender_is_visited_with_each_of_its_types() {
+    let world = world(8, BATCHES).await;
+    let tenants = vec![tenant("a")];
+    let of = |info: &ProfileInfo| format!("{:?} {:?} {}", info.resource.attributes(), info.types, info.name);
+    let sent = world.batches.iter().filter(|(tenant, _, _)| *tenant == tenants[0]);
+    let profiles = sent
+        .flat_map(|(_, _, batch)| &batch.profiles)
+        .filter(|profile| !profile.samples.is_empty());
+    let expected: BTreeSet<String> = profiles.map(|profile| of(&profile.info)).collect();
+    let scan = SenderScan {
+        tenants,
+        range: TimeRange::ALL,
+        services: None,
+    };
+    let mut found = BTreeSet::new();
+    let visit = |infos: Vec<Arc<ProfileInfo>>| {
+        found.extend(infos.iter().map(|info| of(info)));
+        ControlFlow::Continue(())
+    };
+    world.snapshot.scan_senders(&scan, visit).await.expect("readable");
+    assert!(expected.len() > 1);
+    assert_eq!(found, expected);
+}
