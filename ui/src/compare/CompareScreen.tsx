@@ -27,7 +27,8 @@ export function CompareScreen() {
   const change = useChange();
   const [base, target] = [sideOf(search, "base"), sideOf(search, "target")];
   const isAsked = isChosen(base) && isChosen(target);
-  const scope = search.scope === "subtree" ? ("subtree" as const) : undefined;
+  const isOfSpans = search.base_labels === undefined;
+  const scope = isOfSpans && search.scope === "subtree" ? ("subtree" as const) : undefined;
   const { query, cancel } = useQuestion(
     comparison(questionOf(base, clock.range, clock.now), questionOf(target, clock.range, clock.now), {
       type: search.type,
@@ -81,20 +82,22 @@ function Options({ search, onSwap }: { search: CompareSearch; onSwap: () => void
   return (
     <div className="compare-options">
       <TypeSelect type={search.type} onType={(type) => change({ type })} />
-      <span className="choices" role="group" aria-label="Scope of the profiles">
-        {(["span", "subtree"] as const).map((one) => (
-          <button
-            key={one}
-            type="button"
-            className="button"
-            aria-pressed={scope === one}
-            title={one === "span" ? "Samples of the selected spans themselves" : "With all their descendants"}
-            onClick={() => change({ scope: one === "span" ? undefined : one })}
-          >
-            {one}
-          </button>
-        ))}
-      </span>
+      {search.base_labels === undefined && (
+        <span className="choices" role="group" aria-label="Scope of the profiles">
+          {(["span", "subtree"] as const).map((one) => (
+            <button
+              key={one}
+              type="button"
+              className="button"
+              aria-pressed={scope === one}
+              title={one === "span" ? "Samples of the selected spans themselves" : "With all their descendants"}
+              onClick={() => change({ scope: one === "span" ? undefined : one })}
+            >
+              {one}
+            </button>
+          ))}
+        </span>
+      )}
       <button type="button" className="button" onClick={onSwap}>
         Swap sides
       </button>

@@ -23,6 +23,7 @@ test("costs carry their interval, by request or by second", () => {
   });
   expect(costText(both, "span", "nanoseconds")).toBe("2.00 ms (1.00 ms - 3.00 ms)");
   expect(costText(both, "second", "nanoseconds")).toBe("5.00 ms");
+  expect(costText(cost(30, { per_span: 859.55 }), "span", "nanoseconds")).toBe("860 ns");
   expect(costText(cost(0, { per_span: 0 }), "span", "nanoseconds")).toBe("-");
 });
 

@@ -39,7 +39,7 @@ export function costOf(cost: ComparedCost, per: "span" | "second"): number | und
 export function costText(cost: ComparedCost, per: "span" | "second", unit: string): string {
   const amount = costOf(cost, per);
   if (amount === undefined || cost.samples === 0) return "-";
-  return `${value(amount, unit)}${rangeText(per === "span" ? cost.per_span_interval : cost.per_second_interval, unit)}`;
+  return `${shown(amount, unit)}${rangeText(per === "span" ? cost.per_span_interval : cost.per_second_interval, unit)}`;
 }
 
 export function differenceOf(row: ComparedFunction, per: "span" | "second"): number | undefined {
@@ -55,11 +55,16 @@ export function differenceText(row: ComparedFunction, per: "span" | "second", un
 }
 
 function signed(amount: number, unit: string): string {
-  return `${amount > 0 ? "+" : ""}${value(amount, unit)}`;
+  return `${amount > 0 ? "+" : ""}${shown(amount, unit)}`;
+}
+
+/** Costs are quotients: fractions of a nanosecond or byte say nothing beside hundreds of them. */
+function shown(amount: number, unit: string): string {
+  return value(Math.abs(amount) >= 10 ? Math.round(amount) : amount, unit);
 }
 
 function rangeText(interval: Interval | undefined, unit: string): string {
-  return interval ? ` (${value(interval.low, unit)} - ${value(interval.high, unit)})` : "";
+  return interval ? ` (${shown(interval.low, unit)} - ${shown(interval.high, unit)})` : "";
 }
 
 function digits(share: number): string {
