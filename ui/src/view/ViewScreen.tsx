@@ -4,7 +4,7 @@ import { keepPreviousData, useQuery, useQueryClient } from "@tanstack/react-quer
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useRef } from "react";
 
-import type { Viewed } from "../api/answers";
+import type { Evidence, Viewed } from "../api/answers";
 import { post } from "../api/client";
 import { EvidenceLine } from "../flame/EvidenceLine";
 import { FlameView } from "../flame/FlameView";
@@ -142,7 +142,7 @@ function FileView({ open: { id, file } }: { open: OpenFile }) {
             <>
               <Figures viewed={viewed} />
               <FlameView profile={viewed} focus={focus} onFocus={(next) => change({ focus: next })} />
-              <EvidenceLine samples={viewed.samples} evidence={viewed.evidence} />
+              <EvidenceLine samples={viewed.samples} evidence={ofFile(viewed.evidence)} />
             </>
           )
         }
@@ -189,6 +189,11 @@ function Choices({ viewed, profiles }: { viewed: Viewed | undefined; profiles: n
   );
 }
 
+/** A file was asked for whole: how its samples belong to a span or a time says nothing here. */
+function ofFile(evidence: Evidence): Evidence {
+  return { ...evidence, covered_ns: 0, precision: { span: 0, local_root: 0, trace: 0, window: 0 } };
+}
+
 function Figures({ viewed }: { viewed: Viewed }) {
   const [zone] = useZone();
   const labels = Object.entries(viewed.labels).map(([name, one]) => `${name}=${one}`);
@@ -196,7 +201,9 @@ function Figures({ viewed }: { viewed: Viewed }) {
     <p className="figures mono">
       {[
         `${profileTypeName(viewed.type)} ${value(viewed.total, viewed.unit)}`,
-        viewed.start_unix_nano && `began ${instant(nano(viewed.start_unix_nano), zone)} ${zoneName(zone)}`,
+        viewed.start_unix_nano !== undefined &&
+          viewed.start_unix_nano !== "0" &&
+          `began ${instant(nano(viewed.start_unix_nano), zone)} ${zoneName(zone)}`,
         viewed.duration_ns !== undefined && viewed.duration_ns > 0 && `lasted ${duration(viewed.duration_ns)}`,
         plain(labels.join(", ").slice(0, 300)),
       ]
