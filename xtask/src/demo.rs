@@ -8,6 +8,7 @@
 //! All processes are children of this one and end with it, whatever way it ends.
 
 mod ask;
+mod browser;
 mod record;
 mod stage;
 mod tour;
@@ -28,6 +29,16 @@ pub(crate) struct Options {
     pub(crate) data: Option<PathBuf>,
     /// The first of three ports (HTTP, OTLP by gRPC, OTLP by HTTP), instead of the customary ones.
     pub(crate) port_base: Option<u16>,
+    /// What to do with the page in a browser, after the verdict.
+    pub(crate) browse: Option<Browse>,
+}
+
+/// What a browser is for.
+pub(crate) enum Browse {
+    /// The tests of the page.
+    Test,
+    /// Pictures of its screens, into a folder.
+    Picture(PathBuf),
 }
 
 /// How much must have happened before the answers are looked at.
@@ -60,6 +71,7 @@ impl Options {
             check: false,
             data: None,
             port_base: None,
+            browse: None,
         };
         let mut rest = arguments.iter();
         while let Some(argument) = rest.next() {
@@ -81,6 +93,16 @@ impl Options {
     }
 }
 
+/// Pictures of every screen of the page, of a run of its own.
+pub(crate) fn picture() -> Result<(), Failure> {
+    run(&Options {
+        check: true,
+        data: None,
+        port_base: None,
+        browse: Some(Browse::Picture(workspace::target_dir()?.join("screenshots"))),
+    })
+}
+
 /// Builds, starts everything, shows or judges, and ends everything.
 pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     let binaries = build()?;
@@ -88,19 +110,24 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     let mut stage = Stage::start(&binaries, options)?;
     println!("\nserving at {}, data in {}", stage.http(), stage.data().display());
     let ask = ask::Ask::new(&binaries, stage.http());
-    let outcome = play(&mut stage, &ask, options.check, start);
+    let outcome = play(&mut stage, &ask, options, start);
     if outcome.is_err() && process::check_interrupt().is_ok() {
         stage.keep_logs();
     }
     outcome
 }
 
-fn play(stage: &mut Stage, ask: &ask::Ask, check: bool, start: Instant) -> Result<(), Failure> {
-    let enough = if check { ENOUGH_TO_JUDGE } else { ENOUGH_TO_SHOW };
+fn play(stage: &mut Stage, ask: &ask::Ask, options: &Options, start: Instant) -> Result<(), Failure> {
+    let enough = if options.check { ENOUGH_TO_JUDGE } else { ENOUGH_TO_SHOW };
     let records = watch_load(stage, &enough)?;
     verdict::wait_for_samples(ask, &records)?;
-    if check {
-        return verdict::judge(ask, &records, stage.since_unix_nano());
+    if options.check {
+        verdict::judge(ask, &records, stage.since_unix_nano())?;
+        return match &options.browse {
+            Some(Browse::Test) => browser::test(stage, &records),
+            Some(Browse::Picture(folder)) => browser::picture(stage, &records, folder),
+            None => Ok(()),
+        };
     }
     tour::show(ask, &records, stage.since_unix_nano())?;
     println!(

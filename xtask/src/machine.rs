@@ -38,6 +38,12 @@ pub(crate) const TO_READ_TABLES: &[Need] = &[
     },
 ];
 
+/// To look at the page: the browser of its tests.
+pub(crate) const TO_BROWSE: &[Need] = &[Need {
+    probe: &["chromium", "--version"],
+    package: "chromium",
+}];
+
 /// Installs what is missing; says so before it does. Does nothing, and needs no rights, if nothing is missing.
 pub(crate) fn provide(needs: &[Need]) -> Result<(), Failure> {
     let missing: Vec<&str> = needs.iter().filter(|need| !is_there(need.probe)).map(|need| need.package).collect();

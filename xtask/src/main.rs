@@ -35,6 +35,7 @@ usage: cargo xtask COMMAND
   demo [--check] [--data DIR] [--port-base N]
                                starts a server, three services and load, and shows what made a slow request slow;
                                --check compares what was found with what was planted and ends
+  screenshots                  pictures of every screen of the page on the demo's data, in target/screenshots
   ui                           builds the web page, which the next build of the server takes in; needs Node 20
   conformance [CLIENT..]       published clients, unchanged, against a server; needs Go, Python 3 and Node 20, and packages from
                                their registries the first time
@@ -63,6 +64,7 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
         "demo" => demo::run(&demo::Options::parse(rest)?),
         "conformance" => conformance::run(rest),
         "bench" => bench::run(rest),
+        "screenshots" => no_more(rest).and_then(|()| demo::picture()),
         "ui" => no_more(rest).and_then(|()| ui::build()),
         "help" | "--help" | "-h" => {
             print!("{USAGE}");

@@ -1,6 +1,6 @@
 //! `cargo xtask test`: all of CI, on a machine that has Rust and nothing else of ours.
 
-use crate::demo::{self, Options};
+use crate::demo::{self, Browse, Options};
 use crate::steps::Steps;
 use crate::{Failure, check, machine, process, ui, workspace};
 
@@ -12,11 +12,12 @@ pub(crate) fn run() -> Result<(), Failure> {
     })?;
     steps.step("page", || ui::build().and_then(|()| ui::check()))?;
     check::run_into(&mut steps)?;
-    steps.step("demo", || {
+    steps.step("demo and page in a browser", || {
         demo::run(&Options {
             check: true,
             data: None,
             port_base: None,
+            browse: Some(Browse::Test),
         })
     })?;
     steps.step("tests", || process::run(workspace::cargo(&["test", "--workspace", "--locked"])))?;

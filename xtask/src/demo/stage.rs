@@ -125,6 +125,11 @@ impl Stage {
         &self.data
     }
 
+    /// A file of this run, removed with it.
+    pub(super) fn file(&self, name: &str) -> PathBuf {
+        self.scratch.file(name)
+    }
+
     /// Where the load writes what it did.
     pub(super) fn record_path(&self) -> PathBuf {
         self.scratch.file("requests.jsonl")

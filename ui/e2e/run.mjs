@@ -1,0 +1,273 @@
+/**
+ * Browser tests of the page, on a server that holds the demo's data.
+ *
+ *   node e2e/run.mjs http://127.0.0.1:4040 planted.json [only part of a name]
+ *
+ * `planted.json` is what the demo planted: [{ "trace_id", "service", "span", "function" }, ...]. A test's name is its claim. No test
+ * sleeps: each waits for what it needs, and fails after PATIENCE_MS.
+ */
+
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { gunzipSync } from "node:zlib";
+
+import { chromium } from "playwright-core";
+
+const [address, plantedFile, only = ""] = process.argv.slice(2);
+if (!address || !plantedFile) {
+  process.stderr.write("usage: node e2e/run.mjs SERVER planted.json [part of a test's name]\n");
+  process.exit(2);
+}
+const planted = JSON.parse(readFileSync(plantedFile, "utf8"));
+const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+const PATIENCE_MS = 30_000;
+const RANGE = "start=now-3h&end=now";
+const SCREENS = ["/", `/spans?${RANGE}`, "/compare", `/profiles?${RANGE}`, "/view", `/trace/${planted[0].trace_id}`];
+
+const tests = [];
+const test = (name, run) => tests.push({ name, run });
+
+function check(condition, claim) {
+  if (!condition) throw new Error(claim);
+}
+
+/** Waits until `find` gives something. */
+async function until(claim, find) {
+  const end = Date.now() + PATIENCE_MS;
+  for (;;) {
+    const found = await find();
+    if (found) return found;
+    if (Date.now() > end) throw new Error(`waited in vain for: ${claim}`);
+    await new Promise((next) => setTimeout(next, 50));
+  }
+}
+
+const api = async (path) => (await fetch(`${address}/api/v1${path}`)).json();
+
+const isPlanted = (href) => planted.find((one) => href?.includes(one.trace_id));
+
+/** What the table of functions lists first. */
+async function firstFunction(page) {
+  const first = page.locator(".function-table tbody tr .function-name").first();
+  await first.waitFor();
+  return first.textContent();
+}
+
+test("the planted cause is found from the home page with the mouse only", async (page) => {
+  const cause = planted[0];
+  await page.goto(`${address}/?${RANGE}`);
+  await page.getByRole("link", { name: cause.service, exact: true }).first().click();
+  await page.waitForURL(/\/spans/);
+  const links = page.locator('.span-row a[href*="/trace/"]');
+  await links.first().waitFor();
+  const hrefs = await links.evaluateAll((all) => all.map((one) => one.getAttribute("href")));
+  const at = hrefs.findIndex(isPlanted);
+  check(at >= 0, `one of the slowest spans is a planted one: ${hrefs.slice(0, 5)}`);
+  await links.nth(at).click();
+  const found = isPlanted(hrefs[at]);
+  const canvas = page.getByRole("application", { name: /^Waterfall/ });
+  await canvas.waitFor();
+  const box = await canvas.boundingBox();
+  // The pointer goes down the rows until the bubble names the span.
+  const tip = page.locator(".waterfall .tip");
+  let isThere = false;
+  for (let y = 12; y < box.height && !isThere; y += 24) {
+    await page.mouse.move(box.x + box.width * 0.7, box.y + y);
+    const text = (await tip.count()) > 0 ? await tip.first().textContent() : "";
+    if (text?.includes(found.span)) {
+      await page.mouse.click(box.x + box.width * 0.7, box.y + y);
+      isThere = true;
+    }
+  }
+  check(isThere, `the waterfall has a row ${found.span}`);
+  await page.getByRole("button", { name: "Table", exact: true }).click();
+  const name = await firstFunction(page);
+  check(name?.includes(found.function), `the hottest function is ${found.function}: ${name}`);
+});
+
+test("the planted cause is found from the home page with the keyboard only", async (page) => {
+  const cause = planted[0];
+  await page.goto(`${address}/?${RANGE}`);
+  await page.locator("main table").first().waitFor();
+  await page.keyboard.press("/");
+  await page.keyboard.type(`{ name = "${cause.span}" && trace:id = "${cause.trace_id}" }`);
+  await page.keyboard.press("Enter");
+  await page.waitForURL(/\/spans/);
+  await page.locator('.span-row a[href*="/trace/"]').first().waitFor();
+  await page.keyboard.press("Escape");
+  await until("the trace", async () => {
+    await page.keyboard.press("Enter");
+    return page.url().includes(cause.trace_id);
+  });
+  await page.locator(".flame-toolbar").waitFor();
+  await until("the button Table has the focus", async () => {
+    await page.keyboard.press("Tab");
+    return page.evaluate(() => document.activeElement?.textContent === "Table");
+  });
+  await page.keyboard.press("Enter");
+  const name = await firstFunction(page);
+  check(name?.includes(cause.function), `the hottest function is ${cause.function}: ${name}`);
+});
+
+test("dragging in the heatmap selects spans, and flame graph, list and address follow", async (page) => {
+  await page.goto(`${address}/spans?${RANGE}`);
+  const heatmap = page.getByRole("application", { name: /^Heatmap/ });
+  await heatmap.waitFor();
+  const figures = page.locator(".selection .figures");
+  await figures.waitFor();
+  const before = await figures.textContent();
+  const box = await heatmap.boundingBox();
+  await page.mouse.move(box.x + 80, box.y + 12);
+  await page.mouse.down();
+  await page.mouse.move(box.x + box.width - 20, box.y + box.height * 0.45, { steps: 6 });
+  await page.mouse.up();
+  await page.waitForURL(/sel=/);
+  const text = await until("other figures", async () => {
+    const now = await figures.textContent();
+    return now !== before && now;
+  });
+  const spans = Number(/([\d,]+) spans?/.exec(text)?.[1].replaceAll(",", ""));
+  check(spans > 0, `the selection holds spans: ${text}`);
+  const selected = page.url();
+  await page.reload();
+  await figures.waitFor();
+  check(page.url() === selected, "a reload keeps the address");
+  await until("the same figures after a reload", async () =>
+    (await figures.textContent())?.includes(text.split(" · ")[0]),
+  );
+  await page.goBack();
+  await until("no selection after going back", async () => !page.url().includes("sel="));
+});
+
+test("every export opens in its own format", async (page) => {
+  const cause = planted[0];
+  const trace = await api(`/traces/${cause.trace_id}`);
+  const span = trace.spans.find((one) => one.name === cause.span);
+  await page.goto(`${address}/trace/${cause.trace_id}?span=${span.span_id}`);
+  await page.locator(".flame-toolbar").waitFor();
+  await page.getByText("Export", { exact: true }).click();
+  const body = async (name) => {
+    const href = await page.getByRole("link", { name, exact: true }).getAttribute("href");
+    return Buffer.from(await (await fetch(new URL(href, address))).arrayBuffer());
+  };
+  const pprof = gunzipSync(await body("pprof"));
+  check(pprof.includes(cause.function), "pprof names the function");
+  const collapsed = (await body("collapsed stacks")).toString().trimEnd().split("\n");
+  check(
+    collapsed.every((line) => / \d+$/.test(line)) && collapsed.some((line) => line.includes(cause.function)),
+    "collapsed lines",
+  );
+  const speedscope = JSON.parse((await body("speedscope")).toString());
+  check(speedscope.$schema?.includes("speedscope") && speedscope.profiles.length > 0, "speedscope has profiles");
+  const saved = async (name) => {
+    if (!(await page.locator("details.menu[open]").count())) await page.getByText("Export", { exact: true }).click();
+    const [download] = await Promise.all([
+      page.waitForEvent("download"),
+      page.getByRole("button", { name, exact: true }).click(),
+    ]);
+    return readFileSync(await download.path());
+  };
+  const svg = (await saved("SVG")).toString();
+  const errors = await page.evaluate(
+    (text) => new DOMParser().parseFromString(text, "image/svg+xml").querySelectorAll("parsererror").length,
+    svg,
+  );
+  check(errors === 0 && svg.includes("<title>"), "SVG parses");
+  const png = await saved("PNG");
+  check(png.subarray(0, 8).equals(Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a])), "PNG");
+});
+
+for (const scheme of ["light", "dark"]) {
+  test(`no screen has an accessibility fault that axe knows, ${scheme}`, async (page) => {
+    await page.emulateMedia({ colorScheme: scheme });
+    for (const screen of SCREENS) {
+      await page.goto(address + screen);
+      await page.locator("main h1, main h2, main table, main canvas").first().waitFor({ state: "attached" });
+      await until("nothing is loading", async () => (await page.locator("[aria-busy=true]").count()) === 0);
+      await page.evaluate(AXE);
+      const { violations } = await page.evaluate(() => globalThis.axe.run());
+      const told = violations.map((one) => `${one.id} (${one.impact}): ${one.nodes[0]?.html.slice(0, 160)}`);
+      check(told.length === 0, `${screen}: ${told.join("; ")}`);
+    }
+  });
+}
+
+test("names from the data are text, whatever they hold", async (page) => {
+  const names = [
+    "<img src=x onerror=alert(1)>",
+    "\u202eevil\u202c",
+    "x".repeat(64 * 1024),
+    "</script><script>alert(2)</script>",
+    "",
+  ];
+  const now = BigInt(Date.now()) * 1_000_000n;
+  const traceId = "5eed".repeat(8);
+  const spans = names.map((name, at) => ({
+    traceId,
+    spanId: (at + 1).toString(16).padStart(16, "0"),
+    ...(at > 0 ? { parentSpanId: "1".padStart(16, "0") } : {}),
+    name,
+    kind: 2,
+    startTimeUnixNano: String(now - 1_000_000_000n),
+    endTimeUnixNano: String(now),
+    attributes: [{ key: "<b>key</b>", value: { stringValue: name } }],
+  }));
+  const resource = { attributes: [{ key: "service.name", value: { stringValue: names[0] } }] };
+  const sent = await fetch(`${address}/v1/traces`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ resourceSpans: [{ resource, scopeSpans: [{ spans }] }] }),
+  });
+  check(sent.ok, `the spans are taken: ${sent.status}`);
+  let asked = false;
+  page.on("dialog", (dialog) => {
+    asked = true;
+    void dialog.dismiss();
+  });
+  for (const path of [`/?${RANGE}`, `/spans?${RANGE}`, `/trace/${traceId}?span=${spans[0].spanId}&tab=attributes`]) {
+    await page.goto(address + path);
+    await page.getByText("<img src=x onerror=alert(1)>").first().waitFor();
+    check((await page.locator('img[src="x"]').count()) === 0, `${path}: no element came out of a name`);
+    const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+    check(wide <= 0, `${path}: the page does not grow wider than the window (${wide} px)`);
+  }
+  check(!asked, "no script of a name ran");
+});
+
+test("a trace that is not stored says so", async (page) => {
+  await page.goto(`${address}/trace/${"0".repeat(31)}1`);
+  await page.getByText("This trace is not stored").waitFor();
+});
+
+const browser = await chromium.launch({
+  executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
+  args: ["--no-sandbox", "--disable-dev-shm-usage"],
+});
+let failed = 0;
+for (const { name, run } of tests.filter((one) => one.name.includes(only))) {
+  const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, acceptDownloads: true });
+  const page = await context.newPage();
+  page.setDefaultTimeout(PATIENCE_MS);
+  const complaints = [];
+  // A refused question is told by its own test; scripts and policy must never complain.
+  page.on("console", (message) => {
+    if (message.type() === "error" && !/status of (404|400)/.test(message.text())) complaints.push(message.text());
+  });
+  page.on("pageerror", (error) => complaints.push(error.message));
+  const begin = Date.now();
+  try {
+    await run(page);
+    check(complaints.length === 0, `the console complains: ${complaints.join(" | ").slice(0, 800)}`);
+    process.stdout.write(`ok      ${name} (${Date.now() - begin} ms)\n`);
+  } catch (error) {
+    failed += 1;
+    process.stdout.write(
+      `FAILED  ${name}\n        ${String(error.message).split("\n").slice(0, 4).join("\n        ")}\n        at ${page.url().slice(0, 300)}\n`,
+    );
+    if (process.env.E2E_PICTURES)
+      await page.screenshot({ path: `${process.env.E2E_PICTURES}/${failed}.png` }).catch(() => undefined);
+  }
+  await context.close();
+}
+await browser.close();
+process.exit(failed > 0 ? 1 : 0);
