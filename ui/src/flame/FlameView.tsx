@@ -170,6 +170,23 @@ function Toolbar({
         onChange={(event) => change({ search: event.target.value })}
       />
       <MatchTotal tree={tree} found={found} measure={measure} />
+      {offered.length > 0 && (
+        <button
+          type="button"
+          className="button small"
+          title={`Leave out ${offered.map((preset) => preset.name).join(", ")}; what they cost stays with their callers`}
+          aria-pressed={offered.every((preset) => state.presets.includes(preset.id))}
+          onClick={() =>
+            change({
+              presets: offered.every((preset) => state.presets.includes(preset.id))
+                ? []
+                : offered.map((preset) => preset.id),
+            })
+          }
+        >
+          Hide runtime
+        </button>
+      )}
       <details className="menu">
         <summary className="button small">Show</summary>
         <div className="floating menu-items" role="group" aria-label="What is shown">
