@@ -21,7 +21,14 @@ if (!address || !plantedFile) {
 const planted = JSON.parse(readFileSync(plantedFile, "utf8"));
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const PATIENCE_MS = 30_000;
-const RANGE = "start=now-3h&end=now";
+const traces = await Promise.all(
+  planted.map(async (one) => (await fetch(`${address}/api/v1/traces/${one.trace_id}`)).json()),
+);
+const starts = traces.map((trace) => BigInt(trace.start_unix_nano)).toSorted((a, b) => (a < b ? -1 : 1));
+/** What was planted, with some seconds around it. */
+const RANGE = `start=${starts[0] - 20_000_000_000n}&end=${starts[starts.length - 1] + 20_000_000_000n}`;
+/** Of a test that sends spans itself. */
+const NOW = "start=now-5m&end=now";
 const SCREENS = ["/", `/spans?${RANGE}`, "/compare", `/profiles?${RANGE}`, "/view", `/trace/${planted[0].trace_id}`];
 
 const tests = [];
@@ -117,9 +124,9 @@ test("dragging in the heatmap selects spans, and flame graph, list and address f
   await figures.waitFor();
   const before = await figures.textContent();
   const box = await heatmap.boundingBox();
-  await page.mouse.move(box.x + 80, box.y + 12);
+  await page.mouse.move(box.x + 70, box.y + 12);
   await page.mouse.down();
-  await page.mouse.move(box.x + box.width - 20, box.y + box.height * 0.45, { steps: 6 });
+  await page.mouse.move(box.x + box.width - 4, box.y + box.height * 0.6, { steps: 6 });
   await page.mouse.up();
   await page.waitForURL(/sel=/);
   const text = await until("other figures", async () => {
@@ -224,7 +231,7 @@ test("names from the data are text, whatever they hold", async (page) => {
     asked = true;
     void dialog.dismiss();
   });
-  for (const path of [`/?${RANGE}`, `/spans?${RANGE}`, `/trace/${traceId}?span=${spans[0].spanId}&tab=attributes`]) {
+  for (const path of [`/?${NOW}`, `/spans?${NOW}`, `/trace/${traceId}?span=${spans[0].spanId}&tab=attributes`]) {
     await page.goto(address + path);
     await page.getByText("<img src=x onerror=alert(1)>").first().waitFor();
     check((await page.locator('img[src="x"]').count()) === 0, `${path}: no element came out of a name`);
