@@ -187,40 +187,46 @@ function Toolbar({
           Hide runtime
         </button>
       )}
-      <details className="menu">
-        <summary className="button small">Show</summary>
-        <div className="floating menu-items" role="group" aria-label="What is shown">
-          <Check
-            isOn={state.order === "value"}
-            text="Widest first"
-            title="Else by name, stable over graphs"
-            onToggle={() => change({ order: state.order === "value" ? "name" : "value" })}
-          />
-          <Check isOn={state.isFlame} text="Root at the bottom" onToggle={() => change({ isFlame: !state.isFlame })} />
-          <Check
-            isOn={state.collapseRecursion}
-            text="Collapse recursion"
-            onToggle={() => change({ collapseRecursion: !state.collapseRecursion })}
-          />
-          {offered.map((preset) => (
+      <span className="flame-menus">
+        <details className="menu">
+          <summary className="button small">Show</summary>
+          <div className="floating menu-items" role="group" aria-label="What is shown">
             <Check
-              key={preset.id}
-              isOn={state.presets.includes(preset.id)}
-              text={`Hide ${preset.name}`}
-              onToggle={() => toggle(preset.id)}
+              isOn={state.order === "value"}
+              text="Widest first"
+              title="Else by name, stable over graphs"
+              onToggle={() => change({ order: state.order === "value" ? "name" : "value" })}
             />
-          ))}
-          {state.hidden.map((name) => (
             <Check
-              key={name}
-              isOn
-              text={`Hide ${plain(shortName(name, 36))}`}
-              onToggle={() => change({ hidden: state.hidden.filter((one) => one !== name) })}
+              isOn={state.isFlame}
+              text="Root at the bottom"
+              onToggle={() => change({ isFlame: !state.isFlame })}
             />
-          ))}
-        </div>
-      </details>
-      <ExportMenu tree={tree} layout={placed} isFlame={state.isFlame} unit={measure.unit} addressOf={addressOf} />
+            <Check
+              isOn={state.collapseRecursion}
+              text="Collapse recursion"
+              onToggle={() => change({ collapseRecursion: !state.collapseRecursion })}
+            />
+            {offered.map((preset) => (
+              <Check
+                key={preset.id}
+                isOn={state.presets.includes(preset.id)}
+                text={`Hide ${preset.name}`}
+                onToggle={() => toggle(preset.id)}
+              />
+            ))}
+            {state.hidden.map((name) => (
+              <Check
+                key={name}
+                isOn
+                text={`Hide ${plain(shortName(name, 36))}`}
+                onToggle={() => change({ hidden: state.hidden.filter((one) => one !== name) })}
+              />
+            ))}
+          </div>
+        </details>
+        <ExportMenu tree={tree} layout={placed} isFlame={state.isFlame} unit={measure.unit} addressOf={addressOf} />
+      </span>
     </div>
   );
 }
