@@ -287,6 +287,16 @@ mod tests {
     }
 
     #[test]
+    fn times_before_1970_and_durations_below_none_are_refused() {
+        for part in [r#""timestamp":-5"#, r#""timestamp":5,"duration":-1"#, r#""timestamp":"NaN""#] {
+            let body = format!(r#"[{{"traceId":"1","id":"2",{part}}},{{"traceId":"1","id":"3","timestamp":5}}]"#);
+            let decoded = read(&body);
+            assert_eq!(decoded.batch.spans.len(), 1, "{part}");
+            assert_eq!(decoded.rejects.count_of(Subject::Span, Reason::TimeOutOfRange), 1, "{part}");
+        }
+    }
+
+    #[test]
     fn lists_and_requests_are_bounded() {
         let many = format!(
             r#"[{{"traceId":"1","id":"2","timestamp":1,"annotations":[{}{{"timestamp":1,"value":"x"}}]}}]"#,

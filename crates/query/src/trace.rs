@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use spanflame_model::{ProfileInfo, ProfileType, SpanId, Tenant, TimeRange, TraceId};
+use spanflame_model::{ProfileInfo, ProfileType, Span, SpanId, Tenant, TimeRange, Timestamp, TraceId};
 use spanflame_store::{StoredSample, StoredSpan};
 
 use crate::gather::Gather;
@@ -74,6 +74,45 @@ pub struct TraceData {
     pub samples: Vec<StoredSample>,
 }
 
+/// A trace's time and root, as its spans stream by in any order.
+#[derive(Default)]
+pub(crate) struct Outline {
+    range: Option<TimeRange>,
+    root: Option<Root>,
+}
+
+struct Root {
+    place: (Timestamp, SpanId),
+    name: String,
+    service: String,
+}
+
+impl Outline {
+    pub(crate) fn add(&mut self, span: &Span) {
+        let range = span.range();
+        self.range = Some(self.range.map_or(range, |known| known.cover(range)));
+        let place = (span.start, span.span_id);
+        let is_first = self.root.as_ref().is_none_or(|root| place < root.place);
+        if span.parent_span_id.is_none() && is_first {
+            self.root = Some(Root {
+                place,
+                name: span.name.clone(),
+                service: span.resource.service().to_owned(),
+            });
+        }
+    }
+
+    pub(crate) fn finish(self) -> TraceFacts {
+        let (root_name, root_service) = self.root.map(|root| (root.name, root.service)).unzip();
+        TraceFacts {
+            duration_ns: self.range.map_or(0, TimeRange::duration_ns),
+            root_name,
+            root_service,
+            ..TraceFacts::default()
+        }
+    }
+}
+
 impl TraceData {
     /// The trace with the profiles of its spans.
     pub fn to_trace(&self) -> Trace {
@@ -108,15 +147,9 @@ impl TraceData {
 
     /// What a query may ask about the trace.
     pub(crate) fn facts(&self) -> TraceFacts {
-        let root = self.spans.iter().filter(|stored| stored.span.parent_span_id.is_none());
-        let root = root.min_by_key(|stored| (stored.span.start, stored.span.span_id));
-        let range = self.spans.iter().map(|stored| stored.span.range()).reduce(TimeRange::cover);
-        TraceFacts {
-            duration_ns: range.map_or(0, TimeRange::duration_ns),
-            root_name: root.map(|stored| stored.span.name.clone()),
-            root_service: root.map(|stored| stored.span.resource.service().to_owned()),
-            ..TraceFacts::default()
-        }
+        let mut outline = Outline::default();
+        self.spans.iter().for_each(|stored| outline.add(&stored.span));
+        outline.finish()
     }
 
     /// The same for one query, with what it selects of the trace.

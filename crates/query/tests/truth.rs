@@ -255,17 +255,23 @@ async fn attributes_match_by_element_and_across_kinds_of_numbers() {
 
 #[tokio::test]
 async fn queries_about_the_trace_are_answered() {
-    let workload = Plan::exact(28).run();
-    let dir = tempfile::tempdir().expect("a directory");
-    let store = open(&dir).await;
-    load(&store, &workload).await;
-    let engine = Engine::new(store.snapshot());
-    let matched = async |query: &str| engine.search(&search(query, 1)).await.expect("is answered").matched;
-    assert_eq!(matched(r#"{ rootServiceName = "frontend" && kind = server }"#).await, 120);
-    assert_eq!(matched(r#"{ rootServiceName = "cart" }"#).await, 0);
-    assert_eq!(matched("{ traceDuration >= 240ms && name = \"inner\" }").await, 120);
-    assert_eq!(matched("{ traceDuration > 240ms || duration > 239ms }").await, 40);
-    store.close().await.expect("is closed");
+    // Few traces are looked up, many are read in one scan.
+    for requests in [40, 450] {
+        let plan = Plan {
+            requests,
+            ..Plan::exact(28)
+        };
+        let dir = tempfile::tempdir().expect("a directory");
+        let store = open(&dir).await;
+        load(&store, &plan.run()).await;
+        let engine = Engine::new(store.snapshot());
+        let matched = async |query: &str| engine.search(&search(query, 1)).await.expect("is answered").matched;
+        assert_eq!(matched(r#"{ rootServiceName = "frontend" && kind = server }"#).await, 3 * requests);
+        assert_eq!(matched(r#"{ rootServiceName = "cart" }"#).await, 0);
+        assert_eq!(matched("{ traceDuration >= 240ms && name = \"inner\" }").await, 3 * requests);
+        assert_eq!(matched("{ traceDuration > 240ms || duration > 239ms }").await, requests);
+        store.close().await.expect("is closed");
+    }
 }
 
 #[tokio::test]

@@ -61,8 +61,10 @@ impl RejectionLog {
         }
         let agent = headers.get(header::USER_AGENT).map_or(&b"unknown"[..], HeaderValue::as_bytes);
         let agent: String = String::from_utf8_lossy(agent).chars().take(CLIENT_BYTES_MAX).collect();
+        // Examples do not say which reason they are of.
+        let is_clear = rejects.iter().count() == 1;
+        let example = rejects.examples().first().filter(|_| is_clear).map_or("", String::as_str);
         for Line { subject, reason, count } in self.due(&format!("{tenant} {agent}"), rejects, Instant::now()) {
-            let example = rejects.examples().first().map_or("", String::as_str);
             tracing::warn!(%tenant, client = agent, kind = subject.as_str(), %reason, count, example, "parts of requests are refused");
         }
     }

@@ -130,11 +130,12 @@ impl<'de> Deserialize<'de> for Scalar {
 pub(super) struct Micros(f64, Option<u64>);
 
 impl Micros {
-    /// Too many are the latest time there is, which is then refused.
+    /// Too many, fewer than none and no number are the latest time there is, which is then refused.
     pub(super) fn nanos(&self) -> u64 {
         match self.1 {
             Some(whole) => whole.saturating_mul(1000),
-            None => (self.0 * 1000.0) as u64,
+            None if self.0 >= 0.0 => (self.0 * 1000.0) as u64,
+            None => u64::MAX,
         }
     }
 }

@@ -12,7 +12,7 @@ use super::fetch::check_tenants;
 use crate::Error;
 use crate::links::NEAR_NS;
 use crate::search::{Cursor, FoundSpan, Ranking, SearchAnswer, SearchRequest};
-use crate::trace::{SpanProfile, TraceData};
+use crate::trace::{Outline, SpanProfile, TraceData};
 use crate::traceql::{Query, TraceFacts};
 
 /// Traces that are looked up at the same time.
@@ -95,8 +95,10 @@ impl Engine {
                 ),
             });
         }
-        if query.is_structural() && traces.len() > TRACES_LOOKED_UP_MAX {
-            return self.scan_facts(query, scan, &traces).await;
+        match (traces.len() > TRACES_LOOKED_UP_MAX, query.is_structural()) {
+            (true, true) => return self.scan_facts(query, scan, &traces).await,
+            (true, false) => return self.scan_outlines(scan, traces).await,
+            (false, _) => {}
         }
         let lookups = traces.into_iter().map(|trace_id| async move {
             let spans = self.snapshot.trace_spans_with(tenants, trace_id, query.trace_fields()).await?;
@@ -104,6 +106,26 @@ impl Engine {
             Ok::<_, Error>((trace_id, TraceData { trace_id, spans, samples }.facts_for(query)))
         });
         stream::iter(lookups).buffer_unordered(LOOKUPS).try_collect().await
+    }
+
+    /// Time and root of many traces from one scan, of which nothing but these is held. As far as [`Engine::scan_facts`].
+    async fn scan_outlines(&self, scan: &SpanScan, traces: HashSet<TraceId>) -> Result<HashMap<TraceId, TraceFacts>, Error> {
+        let around = SpanScan {
+            tenants: scan.tenants.clone(),
+            range: scan.range.widened(NEAR_NS),
+            conditions: Vec::new(),
+            fields: SpanFields::default(),
+            received_before: None,
+        };
+        let mut outlines: HashMap<TraceId, Outline> = traces.into_iter().map(|trace| (trace, Outline::default())).collect();
+        self.visit_spans(&around, |stored| {
+            if let Some(outline) = outlines.get_mut(&stored.span.trace_id) {
+                outline.add(&stored.span);
+            }
+            ControlFlow::Continue(())
+        })
+        .await?;
+        Ok(outlines.into_iter().map(|(trace, outline)| (trace, outline.finish())).collect())
     }
 
     /// Facts about many traces from one scan of their time. Of traces that last for more than an hour beyond the range
