@@ -156,22 +156,32 @@ impl Engine {
         Ok(values.into_iter().collect())
     }
 
-    /// Visits what samples share, each of it at least once, as long as `visit` wants more.
+    /// Visits what the samples of the range share, each of it at least once, as long as `visit` wants more.
     async fn visit_infos(&self, request: &CatalogRequest, visit: impl FnMut(&ProfileInfo) -> bool + Send) -> Result<(), Error> {
-        self.visit_infos_of(request, None, visit).await
+        self.visit_infos_by_sample(request, None, visit).await
     }
 
-    /// Likewise, of some services only.
+    /// Likewise, of some services only. While all samples are kept, profiles that overlap the range count whether or
+    /// not one of their samples lies in it: times need not be read then.
     async fn visit_infos_of(
+        &self,
+        request: &CatalogRequest,
+        services: Option<Vec<String>>,
+        visit: impl FnMut(&ProfileInfo) -> bool + Send,
+    ) -> Result<(), Error> {
+        match self.expired_of(request, None) {
+            None => self.visit_senders(request, services, visit).await,
+            Some(_) => self.visit_infos_by_sample(request, services, visit).await,
+        }
+    }
+
+    async fn visit_infos_by_sample(
         &self,
         request: &CatalogRequest,
         services: Option<Vec<String>>,
         mut visit: impl FnMut(&ProfileInfo) -> bool + Send,
     ) -> Result<(), Error> {
         let mut expired = self.expired_of(request, None);
-        if expired.is_none() {
-            return self.visit_senders(request, services, visit).await;
-        }
         let mut seen = HashSet::new();
         let mut recent: Option<Arc<ProfileInfo>> = None;
         let mut wants_more = true;
