@@ -28,6 +28,7 @@ use open::StoredFile;
 pub(crate) use open::{OpenFile, Wanted};
 
 use crate::Error;
+use crate::current::SharedVersion;
 use crate::schema::{Table, span};
 use crate::stacks::StackCache;
 use crate::version::FileEntry;
@@ -43,6 +44,8 @@ pub(crate) struct Reader {
     open_files: Cache<Path, Arc<OpenFile>>,
     /// Files that turned out to be damaged, until they leave their table or the process ends.
     damaged: Mutex<BTreeMap<Path, String>>,
+    /// What the tables hold now; `None` where nobody changes them.
+    current: Option<Arc<SharedVersion>>,
     pub(crate) stacks: StackCache,
 }
 
@@ -69,7 +72,16 @@ impl Reader {
             store,
             open_files: Cache::builder().max_capacity(METADATA_BYTES_MAX).weigher(weight).build(),
             damaged: Mutex::new(BTreeMap::new()),
+            current: None,
             stacks: StackCache::new(),
+        }
+    }
+
+    /// A reader that tells damage from files that left `current` and were deleted while somebody read them.
+    pub(crate) fn watching(self, current: &Arc<SharedVersion>) -> Reader {
+        Reader {
+            current: Some(Arc::clone(current)),
+            ..self
         }
     }
 
@@ -184,6 +196,10 @@ impl Reader {
             return Err(error);
         };
         let Ok(path) = Path::parse(file) else { return Err(error) };
+        // Who reads for longer than the grace period must not take what was replaced for nothing.
+        if self.current.as_ref().is_some_and(|current| !current.get().names(&path)) {
+            return Err(error);
+        }
         if self.damaged.lock().insert(path, message.clone()).is_none() {
             tracing::error!(
                 file,

@@ -100,8 +100,9 @@ impl Store {
     async fn open_at(options: StoreOptions, location: Location) -> Result<Store, Error> {
         let wal: PathBuf = location.wal_directory(&options);
         let lock = DirectoryLock::acquire(&wal)?;
-        let reader = Arc::new(Reader::new(Arc::clone(location.store())));
+        let reader = Reader::new(Arc::clone(location.store()));
         let tables = Arc::new(Tables::open(location).await?);
+        let reader = Arc::new(reader.watching(tables.version()));
         let counters = Arc::new(Counters::default());
         let recovered = recovery::recover(&wal, &tables, &counters, options.recognition).await?;
         let (frozen, frozen_inbox) = tokio::sync::mpsc::unbounded_channel();

@@ -86,6 +86,11 @@ impl Version {
         &self.files[table as usize]
     }
 
+    /// Whether a file is part of its table.
+    pub(crate) fn names(&self, path: &Path) -> bool {
+        self.files.iter().flatten().any(|file| file.path == *path)
+    }
+
     /// The heads, oldest first.
     pub(crate) fn heads(&self) -> &[Arc<Head>] {
         &self.heads

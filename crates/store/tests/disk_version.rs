@@ -29,7 +29,6 @@ fn options(data: &Path) -> StoreOptions {
         recognition: CENTURY,
         retention_raw: CENTURY,
         retention_rollup: CENTURY,
-        grace: Duration::ZERO,
         ..StoreOptions::default()
     }
 }
