@@ -7,8 +7,7 @@ use clap::Args;
 use crate::client::Query;
 use crate::error::Error;
 
-/// What a point in time may look like.
-pub(crate) const EXPECTED: &str = "expected a time such as 2026-11-30T22:05:00Z, nanoseconds since 1970, `now`, or a time ago such as 15m";
+const EXPECTED: &str = "expected a time such as 2026-11-30T22:05:00Z, nanoseconds since 1970, `now`, or a time ago such as 15m";
 
 /// The stretch of time a question is about.
 #[derive(Args, Clone, Debug, Default)]
@@ -36,7 +35,7 @@ impl TimeWindow {
         }
         for (parameter, text) in [("start", &self.start), ("end", &self.end)] {
             if let Some(text) = text {
-                let nanos = unix_nanos(text, now).ok_or_else(|| Error::Usage(format!("--{parameter} is {text:?}, {EXPECTED}")))?;
+                let nanos = unix_nanos(&format!("--{parameter}"), text, now)?;
                 query.push((parameter, nanos.to_string()));
             }
         }
@@ -47,20 +46,23 @@ impl TimeWindow {
 /// A number of fewer digits is more likely a mistake in the unit than a time in 1970.
 const NANOS_DIGITS_MIN: usize = 16;
 
-/// Reads a point in time; `None` if it is none or lies before 1970 or after 2262.
-pub(crate) fn unix_nanos(text: &str, now: SystemTime) -> Option<i64> {
+/// Reads the point in time that `what` is, such as `--start`. Times before 1970 and after 2262 are refused.
+pub(crate) fn unix_nanos(what: &str, text: &str, now: SystemTime) -> Result<i64, Error> {
+    let refused = |expected: &str| Error::Usage(format!("{what} is {text:?}, {expected}"));
     let text = text.trim();
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
-        return text.parse().ok().filter(|nanos| *nanos == 0 || text.len() >= NANOS_DIGITS_MIN);
+        let nanos: i64 = text.parse().map_err(|_| refused(EXPECTED))?;
+        if nanos != 0 && text.len() < NANOS_DIGITS_MIN {
+            let expected = format!("expected nanoseconds since 1970, which have 19 digits today, not {}", text.len());
+            return Err(refused(&expected));
+        }
+        return Ok(nanos);
     }
     let at = match text {
-        "now" => now,
-        _ => match humantime::parse_rfc3339_weak(text) {
-            Ok(at) => at,
-            Err(_) => now.checked_sub(ago(text)?)?,
-        },
+        "now" => Some(now),
+        _ => humantime::parse_rfc3339_weak(text).ok().or_else(|| now.checked_sub(ago(text)?)),
     };
-    nanos_of(at)
+    at.and_then(nanos_of).ok_or_else(|| refused(EXPECTED))
 }
 
 fn nanos_of(at: SystemTime) -> Option<i64> {
@@ -77,7 +79,7 @@ mod tests {
 
     fn check(text: &str, expected: Option<i64>) {
         let now = UNIX_EPOCH + Duration::from_secs(10_000);
-        assert_eq!(unix_nanos(text, now), expected, "{text:?}");
+        assert_eq!(unix_nanos("--start", text, now).ok(), expected, "{text:?}");
     }
 
     #[test]
@@ -96,5 +98,8 @@ mod tests {
         for text in ["", "yesterday", "15", "1796076315", "99999999999999999999", "10d"] {
             check(text, None);
         }
+        let error = unix_nanos("--start", "1796076315", UNIX_EPOCH).expect_err("seconds").to_string();
+        let expected = "--start is \"1796076315\", expected nanoseconds since 1970, which have 19 digits today, not 10";
+        assert_eq!(error, expected);
     }
 }

@@ -100,6 +100,10 @@ impl Format {
         if jfr::looks_like(&plain) {
             return Ok(Format::Jfr);
         }
+        // The legacy format of gperftools is not read: the decoder of its successor says so.
+        if pprof::is_legacy(&plain) {
+            return Ok(Format::Pprof);
+        }
         let text = text_of(&plain);
         match text.trim_start().as_bytes().first() {
             Some(b'{') => detect_json(text).ok_or_else(|| unknown(file_name)),

@@ -12,7 +12,7 @@ mod decode;
 mod encode;
 
 pub use decode::decode;
-pub(crate) use decode::{decode_within, looks_like};
+pub(crate) use decode::{decode_within, is_legacy, looks_like};
 pub use encode::{encode, to_message};
 
 /// Attributes of a profile that keep what only pprof has.

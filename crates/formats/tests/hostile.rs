@@ -120,6 +120,7 @@ fn formats_are_told_by_their_content() {
     assert!(Format::detect(b"\x00\x01\x02", "x").is_err());
     let legacy = path("pprof/legacy-gperftools/legacy-gperftools.cpu");
     let legacy = std::fs::read(legacy).expect("the file is in testdata");
+    assert_eq!(Format::detect(&legacy, "cpu.prof.0001").expect("named"), Format::Pprof);
     let error = pprof::decode(&legacy, &Upload::default(), &Limits::default()).expect_err("not protobuf");
     assert!(error.to_string().contains("gperftools"), "{error}");
 }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use spanflame_formats::{Decoded, Export, Format, Limits, Upload};
+use spanflame_model::{CpuRule, ProfileType, ValueType, cpu_rule};
 
 use super::input::Input;
 use super::profile::write_file;
@@ -60,14 +61,15 @@ impl Convert {
         let input = Input::read(&self.input)?;
         let (from, decoded) = self.decode(&input)?;
         if let Some(message) = decoded.rejects.message() {
-            session.note(&format!("{}: left out: {message}", input.name));
+            session.note(&format!("{}: left out or irregular: {message}", input.name));
         }
         let exports = Export::of_batch(&decoded.batch);
-        let Some(mut export) = self.choose(exports, to, &input.name)? else {
+        let read = types_of(&exports);
+        let Some(export) = self.choose(exports, to, &input.name)? else {
             session.note(&format!("nothing found: {} has no profile", input.name));
             return Ok(Outcome::Nothing);
         };
-        if let Some(note) = self.put_value_first(&mut export, to)? {
+        if let Some(note) = self.note_of_value(&read, &export, to) {
             session.note(&note);
         }
         let bytes = to.encode(&export).ok_or_else(|| cannot_write(to))?;
@@ -118,17 +120,10 @@ impl Convert {
                     quantity::counted(exports.len() as u64, "profile")
                 )));
             }
-            return Ok(Some(exports.swap_remove(at)));
+            exports = vec![exports.swap_remove(at)];
         }
-        // OTLP holds every type as a profile of its own: a kind then chooses the profiles that have it.
-        if let Some(kind) = &self.value {
-            let has_kind = |export: &Export| export.types.iter().any(|value_type| value_type.kind == *kind);
-            if exports.iter().any(has_kind) {
-                exports.retain(has_kind);
-            }
-        }
-        if self.value.is_none() && to == Format::Collapsed {
-            keep_cpu(&mut exports);
+        if self.value.is_some() || to == Format::Collapsed {
+            exports = self.with_value(exports, to == Format::Collapsed)?;
         }
         let Some(first) = exports.first() else {
             return Ok(None);
@@ -140,7 +135,7 @@ impl Convert {
             let list: Vec<String> = exports
                 .iter()
                 .zip(1..)
-                .map(|(export, number)| format!("  {number}  {}", types_text(export)))
+                .map(|(export, number)| format!("  {number}  {}", types_text(&export.types)))
                 .collect();
             let hint = format!(
                 "{name} has profiles of different types, choose one with --profile NUMBER, or by --value KIND:\n{}",
@@ -151,49 +146,97 @@ impl Convert {
         Ok(exports.into_iter().reduce(joined))
     }
 
-    /// Where only one value is written, the one asked for, else CPU time, comes first; says so if there were others.
-    fn put_value_first(&self, export: &mut Export, to: Format) -> Result<Option<String>, Error> {
-        let asked = match &self.value {
-            None => spanflame_model::cpu_rule(&export.types, &export.profile_type.period, export.period).map_or(0, |rule| rule.index),
-            Some(kind) => {
-                let missing = || Error::Usage(format!("--value is {kind:?}, expected one of {}", types_text(export)));
-                export
-                    .types
-                    .iter()
-                    .position(|value_type| value_type.kind == *kind)
-                    .ok_or_else(missing)?
-            }
+    /// The profiles that have the value asked for, else CPU time: whole, or for a format with room for one value `only` that.
+    /// Without a wish and without CPU time, the profiles as they are.
+    fn with_value(&self, exports: Vec<Export>, only: bool) -> Result<Vec<Export>, Error> {
+        let kind = self.value.as_deref();
+        let readings: Vec<Option<Reading>> = exports.iter().map(|export| Reading::of(export, kind)).collect();
+        let Some(counts) = readings.iter().flatten().map(|reading| reading.counts()).min() else {
+            return match kind {
+                Some(kind) => Err(no_such_value(kind, &exports)),
+                None => Ok(exports),
+            };
         };
-        if to != Format::Collapsed || export.types.len() < 2 {
-            return Ok(None);
+        let chosen = exports.into_iter().zip(readings).filter_map(|(export, reading)| {
+            let reading = reading.filter(|reading| reading.counts() == counts)?;
+            Some(if only { reading.narrow(export) } else { export })
+        });
+        Ok(chosen.collect())
+    }
+
+    /// What was written, where nothing was asked for and other values were there.
+    fn note_of_value(&self, read: &[ValueType], written: &Export, to: Format) -> Option<String> {
+        if to != Format::Collapsed || self.value.is_some() {
+            return None;
         }
-        let all = types_text(export);
-        export.types.swap(0, asked);
-        for row in &mut export.rows {
-            row.values.swap(0, asked);
-        }
-        let kind = &export.types[0].kind;
-        Ok(self
-            .value
-            .is_none()
-            .then(|| format!("values are {kind}, of {all}; choose with --value KIND")))
+        let wrote = &written.types[0];
+        let is_all = read.iter().all(|value_type| value_type == wrote);
+        (!is_all).then(|| {
+            format!(
+                "values are {}/{}, of {}; choose with --value KIND",
+                wrote.kind,
+                wrote.unit,
+                types_text(read)
+            )
+        })
     }
 }
 
-/// Of profiles of different types keeps those of CPU time, where there are such: nanoseconds, else counts of samples.
-fn keep_cpu(exports: &mut Vec<Export>) {
-    let factor =
-        |export: &Export| spanflame_model::cpu_rule(&export.types, &export.profile_type.period, export.period).map(|rule| rule.factor);
-    let differ = exports.windows(2).any(|two| two[0].types != two[1].types);
-    if !differ {
-        return;
+/// How the one value of each sample is read out of a profile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Reading {
+    rule: CpuRule,
+    is_cpu: bool,
+}
+
+impl Reading {
+    /// The value of `kind`; CPU time, by the rule that the server has, where `kind` is absent or `cpu`.
+    fn of(export: &Export, kind: Option<&str>) -> Option<Reading> {
+        if let None | Some("cpu") = kind
+            && let Some(rule) = cpu_rule(&export.types, &export.profile_type.period, export.period)
+        {
+            return Some(Reading { rule, is_cpu: true });
+        }
+        let index = export.types.iter().position(|value_type| Some(value_type.kind.as_str()) == kind)?;
+        Some(Reading {
+            rule: CpuRule { index, factor: 1 },
+            is_cpu: false,
+        })
     }
-    for wanted in [|factor: i64| factor == 1, |_: i64| true] {
-        if exports.iter().any(|export| factor(export).is_some_and(wanted)) {
-            exports.retain(|export| factor(export).is_some_and(wanted));
-            return;
+
+    /// Whether time comes from counts. A sender may give both, each as a profile of its own: then time comes first.
+    fn counts(self) -> bool {
+        self.rule.factor != 1
+    }
+
+    fn narrow(self, mut export: Export) -> Export {
+        let CpuRule { index, factor } = self.rule;
+        for row in &mut export.rows {
+            row.values = vec![row.values[index].saturating_mul(factor)];
+        }
+        export.types = vec![export.types.swap_remove(index)];
+        if self.is_cpu {
+            export.types = vec![ProfileType::cpu().sample];
+            export.profile_type = ProfileType::cpu();
+        }
+        export.period = 0;
+        export
+    }
+}
+
+fn no_such_value(kind: &str, exports: &[Export]) -> Error {
+    Error::Usage(format!("--value is {kind:?}, expected one of {}", types_text(&types_of(exports))))
+}
+
+/// The types of all profiles, each once, in their order.
+fn types_of(exports: &[Export]) -> Vec<ValueType> {
+    let mut types: Vec<ValueType> = Vec::new();
+    for value_type in exports.iter().flat_map(|export| &export.types) {
+        if !types.contains(value_type) {
+            types.push(value_type.clone());
         }
     }
+    types
 }
 
 fn cannot_write(format: Format) -> Error {
@@ -203,9 +246,8 @@ fn cannot_write(format: Format) -> Error {
 }
 
 /// `samples/count, cpu/nanoseconds`
-fn types_text(export: &Export) -> String {
-    let types: Vec<String> = export
-        .types
+fn types_text(types: &[ValueType]) -> String {
+    let types: Vec<String> = types
         .iter()
         .map(|value_type| format!("{}/{}", value_type.kind, value_type.unit))
         .collect();

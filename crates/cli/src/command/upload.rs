@@ -95,8 +95,7 @@ impl Upload {
         let texts = [("service", &self.service), ("type", &self.profile_type)];
         query.extend(texts.into_iter().filter_map(|(name, text)| Some((name, text.clone()?))));
         if let Some(text) = &self.time {
-            let nanos = unix_nanos(text, SystemTime::now())
-                .ok_or_else(|| Error::Usage(format!("--time is {text:?}, {}", crate::time::EXPECTED)))?;
+            let nanos = unix_nanos("--time", text, SystemTime::now())?;
             query.push(("time", nanos.to_string()));
         }
         for label in &self.labels {
@@ -121,11 +120,13 @@ fn upload_lines(name: &str, answer: &Ingested) -> Vec<String> {
         let count = rejected
             .count
             .map_or_else(String::new, |count| format!("{} ", quantity::count(count as i64)));
-        let subject = rejected
-            .subject
-            .as_deref()
-            .map_or_else(String::new, |subject| format!("{subject}: "));
-        lines.push(format!("  left out: {count}{subject}{}", rejected.reason.replace('_', " ")));
+        let reason = rejected.reason.replace('_', " ");
+        // A detail is a part of something that was kept, or no loss at all.
+        lines.push(match rejected.subject.as_deref() {
+            Some("detail") => format!("  irregular: {count}{reason}"),
+            Some(subject) => format!("  left out: {count}{subject}: {reason}"),
+            None => format!("  left out: {count}{reason}"),
+        });
     }
     lines
 }
@@ -137,12 +138,17 @@ mod tests {
     #[test]
     fn an_upload_of_duplicates_says_so() {
         let answer: Ingested = serde_json::from_str(
-            r#"{"accepted": 0, "duplicates": 1, "rejected": [{"index": 0, "reason": "too_deep", "subject": "samples", "count": 3}]}"#,
+            r#"{"accepted": 0, "duplicates": 1, "rejected": [{"index": 0, "reason": "too_deep", "subject": "samples", "count": 3},
+                {"index": 0, "reason": "old_layout", "subject": "detail", "count": 1}]}"#,
         )
         .expect("an answer");
         assert_eq!(
             upload_lines("a.pprof", &answer),
-            ["a.pprof: 0 profiles stored, 1 known before", "  left out: 3 samples: too deep"]
+            [
+                "a.pprof: 0 profiles stored, 1 known before",
+                "  left out: 3 samples: too deep",
+                "  irregular: 1 old layout"
+            ]
         );
     }
 }

@@ -60,6 +60,42 @@ fn what_holds_every_type_as_a_profile_gives_cpu_time_by_default() {
     }
 }
 
+/// Samples that only count, 10 ms apart: the server knows their time, and so does the command.
+#[test]
+fn counts_with_a_cpu_period_are_cpu_time() {
+    let profile = |value: &str| {
+        format!(
+            r#"{{"sampleType":{{"typeStrindex":1,"unitStrindex":2}},"periodType":{{"typeStrindex":3,"unitStrindex":4}},"period":"10000000",
+            "timeUnixNano":"1000000000","durationNano":"1000000000","samples":[{{"stackIndex":1,"values":["{value}"]}}]}}"#
+        )
+    };
+    let request = format!(
+        r#"{{"resourceProfiles":[{{"scopeProfiles":[{{"profiles":[{},{}]}}]}}],"dictionary":{{
+        "stringTable":["","samples","count","cpu","nanoseconds","work"],"functionTable":[{{}},{{"nameStrindex":5}}],
+        "mappingTable":[{{}}],"linkTable":[{{}}],"attributeTable":[{{}}],
+        "locationTable":[{{}},{{"lines":[{{"functionIndex":1}}]}}],"stackTable":[{{}},{{"locationIndices":[1]}}]}}}}"#,
+        profile("3"),
+        profile("4").replace("10000000", "20000000"),
+    );
+    for value in [&["--value", "cpu"][..], &[]] {
+        let args = [&["convert", "-", "-", "--to", "collapsed"][..], value].concat();
+        let ran = run_with_input(&args, request.as_bytes()).expect(0);
+        assert_eq!(ran.stdout, "work 110000000\n", "{}", ran.stderr);
+    }
+    let counts = run_with_input(
+        &["convert", "-", "-", "--to", "collapsed", "--value", "samples"],
+        request.as_bytes(),
+    )
+    .expect(0);
+    assert_eq!(counts.stdout, "work 7\n");
+    let none = run_with_input(&["convert", "-", "-", "--to", "pprof", "--value", "wall"], request.as_bytes()).expect(2);
+    assert!(
+        none.stderr.contains("--value is \"wall\", expected one of samples/count"),
+        "{}",
+        none.stderr
+    );
+}
+
 #[test]
 fn pipes_are_read_and_written() {
     let ran = run_with_input(&["convert", "-", "-", "--to", "collapsed"], b"main;work 3\nmain 1\n").expect(0);

@@ -95,7 +95,7 @@ fn count_entry(counts: &mut [usize; 16], field: u32, limits: &Limits) -> Result<
 }
 
 /// Whether these are the words of a gperftools CPU profile: a header of machine words 0, 3, 0, period.
-fn is_legacy(bytes: &[u8]) -> bool {
+pub(crate) fn is_legacy(bytes: &[u8]) -> bool {
     let is_header = |word: usize| {
         let is_word = |at: usize, value: u8| {
             bytes[at * word..(at + 1) * word]

@@ -98,6 +98,16 @@ impl Field {
         }
     }
 
+    /// How many hex digits an id has; `None` for what is no id.
+    pub(super) fn id_digits(&self) -> Option<usize> {
+        match self {
+            Field::Parent(field) => field.id_digits(),
+            Field::Intrinsic(Intrinsic::TraceId | Intrinsic::LinkTraceId) => Some(32),
+            Field::Intrinsic(Intrinsic::SpanId | Intrinsic::ParentId | Intrinsic::LinkSpanId) => Some(16),
+            _ => None,
+        }
+    }
+
     /// Whether it is about the trace around the span and cannot be told from the span.
     pub(super) fn is_of_trace(&self) -> bool {
         self.is_of_structure() || matches!(self, Field::Intrinsic(intrinsic) if intrinsic.is_of_trace())

@@ -107,7 +107,8 @@ impl Parser {
     }
 
     fn comparison(&mut self) -> Result<Expr, Error> {
-        let left = self.sum()?;
+        let left_at = self.peek().at;
+        let mut left = self.sum()?;
         let at = self.peek().at;
         let TokenKind::Symbol(symbol) = self.peek().kind else {
             return Ok(left);
@@ -126,7 +127,10 @@ impl Parser {
             _ => return Ok(left),
         };
         self.next += 1;
-        let right = self.sum()?;
+        let right_at = self.peek().at;
+        let mut right = self.sum()?;
+        read_id(right_at, &left, &mut right)?;
+        read_id(left_at, &right, &mut left)?;
         if let Some(compared) = compared_with_root(at, &left, operator, &right) {
             return Ok(compared);
         }
@@ -292,6 +296,26 @@ impl Parser {
         let token = self.peek();
         Error::expecting(token.at, format!("{} is not expected here", token.kind.describe()), expected)
     }
+}
+
+/// Text that meets an id must be one: hex in either case, leading zeros left out or not. It becomes the digits that ids are compared by.
+fn read_id(at: Position, field: &Expr, text: &mut Expr) -> Result<(), Error> {
+    let (Expr::Field(field), Expr::Literal(Literal::Str(text))) = (field, text) else {
+        return Ok(());
+    };
+    let Some(digits) = field.id_digits() else {
+        return Ok(());
+    };
+    if text.is_empty() || text.len() > digits || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        let shown: String = text.chars().take(100).collect();
+        return Err(Error::expecting(
+            at,
+            format!("{shown:?} is no id"),
+            &[&format!("1 to {digits} hex digits")],
+        ));
+    }
+    *text = format!("{:0>digits$}", text.to_ascii_lowercase());
+    Ok(())
 }
 
 /// `nestedSetParent < 0` and its like ask for roots, which a span tells by itself.

@@ -41,6 +41,23 @@ fn check(query: &str, expected: bool) {
     assert_eq!(query.test(&span(), None), Some(expected), "{}", query.text());
 }
 
+#[test]
+fn ids_are_hex_in_either_case_and_leading_zeros_may_be_left_out() {
+    check(r#"{ "7" = span:id && trace:id = "1010101010101010101010101010101" }"#, true);
+    let mut upper = span();
+    upper.span_id = SpanId::from_bytes([0xab; 8]).expect("not zero");
+    let query = Query::parse(r#"{ span:id = "ABABABABABABABAB" }"#).expect("parses");
+    assert!(query.test(&upper, None).expect("known"));
+    check_error(
+        r#"{ span:id = "zz" }"#,
+        r#"line 1, column 13: "zz" is no id, expected 1 to 16 hex digits"#,
+    );
+    check_error(
+        r#"{ "" = trace:id }"#,
+        r#"line 1, column 3: "" is no id, expected 1 to 32 hex digits"#,
+    );
+}
+
 fn check_error(query: &str, expected: &str) {
     let error = Query::parse(query).expect_err("does not parse");
     assert_eq!(error.to_string(), expected);
