@@ -8,6 +8,7 @@ use spanflame_store::StoredSample;
 use crate::links::observed;
 use crate::measure::{Measure, TypeSelector};
 use crate::profile::Scope;
+use crate::window::Place;
 
 /// A reason, with what to do about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,6 +50,8 @@ pub enum ReasonCode {
     NotRunning,
     /// Scope `window` counts samples without ids, and here every sample names a span.
     AllLinked,
+    /// The values add up to more than 63 bits hold.
+    ValueOverflow,
 }
 
 impl ReasonCode {
@@ -68,6 +71,7 @@ impl ReasonCode {
             ReasonCode::TypeNotCollected => "type_not_collected",
             ReasonCode::NotRunning => "not_running",
             ReasonCode::AllLinked => "all_samples_linked",
+            ReasonCode::ValueOverflow => "value_overflow",
         }
     }
 }
@@ -91,8 +95,12 @@ const UNDER_WAY_NS: u64 = 90 * 1_000_000_000;
 pub(crate) const SKEW_NS: u64 = 1_000_000_000;
 
 /// What the profiles of a span's service look like around it.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Surroundings {
+#[derive(Clone, Debug)]
+pub(crate) struct Surroundings<'a> {
+    span: &'a Span,
+    place: Place,
+    /// Observations of other processes of the service, which tell nothing about this one.
+    elsewhere: u64,
     /// Observations of profiles that cover some of the span.
     covering: u64,
     covering_linked: u64,
@@ -106,10 +114,27 @@ pub(crate) struct Surroundings {
     other_types: Vec<ProfileType>,
 }
 
-impl Surroundings {
-    /// Counts a sample of the service of `span`.
-    pub(crate) fn add(&mut self, span: &Span, stored: &StoredSample, selector: &TypeSelector) {
-        let info = &stored.info;
+impl<'a> Surroundings<'a> {
+    /// Nothing looked at yet.
+    pub(crate) fn of(span: &'a Span) -> Surroundings<'a> {
+        Surroundings {
+            span,
+            place: Place::of_span(span),
+            elsewhere: 0,
+            covering: 0,
+            covering_linked: 0,
+            before: 0,
+            after: 0,
+            near_linked: 0,
+            gap_ns: None,
+            period_ns: None,
+            other_types: Vec::new(),
+        }
+    }
+
+    /// Counts a sample of the span's service.
+    pub(crate) fn add(&mut self, stored: &StoredSample, selector: &TypeSelector) {
+        let (info, span) = (&stored.info, self.span);
         let Some(measure) = selector.measure(info) else {
             for measure in Measure::all(info) {
                 if !self.other_types.contains(&measure.profile_type) {
@@ -119,6 +144,10 @@ impl Surroundings {
             return;
         };
         let samples = measure.read(info, &stored.sample, None).map_or(0, |reading| reading.samples);
+        if self.place.is_elsewhere(stored) {
+            self.elsewhere += samples;
+            return;
+        }
         let linked = matches!(stored.sample.link, Link::One { .. });
         let (when, range) = (info.range().cover(observed(stored)), span.range());
         if when.overlap(range).is_some() {
@@ -153,15 +182,15 @@ pub(crate) struct Clock {
     pub(crate) retention_ns: Option<u64>,
 }
 
-/// Why `span` has no samples, given how its service is profiled around it.
-pub(crate) fn explain(span: &Span, scope: Scope, around: &Surroundings, clock: Clock) -> Vec<Reason> {
+/// Why a span has no samples, given how its service is profiled around it.
+pub(crate) fn explain(scope: Scope, around: &Surroundings<'_>, clock: Clock) -> Vec<Reason> {
     match around.is_profiled() {
-        true => explain_profiled(span, scope, around),
-        false => explain_unprofiled(span, around, clock),
+        true => explain_profiled(around.span, scope, around),
+        false => explain_unprofiled(around.span, around, clock),
     }
 }
 
-fn explain_profiled(span: &Span, scope: Scope, around: &Surroundings) -> Vec<Reason> {
+fn explain_profiled(span: &Span, scope: Scope, around: &Surroundings<'_>) -> Vec<Reason> {
     let service = span.resource.service();
     let mut reasons = Vec::new();
     if scope == Scope::Window {
@@ -218,7 +247,7 @@ fn explain_profiled(span: &Span, scope: Scope, around: &Surroundings) -> Vec<Rea
     reasons
 }
 
-fn explain_unprofiled(span: &Span, around: &Surroundings, clock: Clock) -> Vec<Reason> {
+fn explain_unprofiled(span: &Span, around: &Surroundings<'_>, clock: Clock) -> Vec<Reason> {
     let service = span.resource.service();
     let age = clock.now.nanos_since(span.range().end());
     let mut reasons = Vec::new();
@@ -237,6 +266,10 @@ fn explain_unprofiled(span: &Span, around: &Surroundings, clock: Clock) -> Vec<R
         return reasons;
     }
     let text = match around.gap_ns {
+        _ if around.near() == 0 && around.elsewhere > 0 => format!(
+            "{service} is profiled around this span in other processes only: {} samples, none from where the span ran",
+            around.elsewhere
+        ),
         Some(gap) => format!("no profile of {service} covers the span, the nearest lies {} away", text_of_ns(gap)),
         None => format!("no profile of {service} within {} of the span", text_of_ns(AROUND_NS)),
     };

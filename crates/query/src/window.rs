@@ -49,9 +49,9 @@ pub(crate) struct Place {
     service: String,
     thread_id: Option<i64>,
     pid: Option<i64>,
-    instance: Option<String>,
-    container: Option<String>,
-    host: Option<String>,
+    instance: Option<(&'static str, String)>,
+    container: Option<(&'static str, String)>,
+    host: Option<(&'static str, String)>,
 }
 
 const HOST_KEYS: [&str; 2] = ["host.id", "host.name"];
@@ -73,14 +73,25 @@ impl Place {
         &self.service
     }
 
+    /// Whether a sample says that it ran in another process. Process ids are compared on one host and outside of containers,
+    /// which have their own.
+    pub(crate) fn is_elsewhere(&self, stored: &StoredSample) -> bool {
+        let other = Place::of_sample(stored);
+        let same_host = agree_by_key(&self.host, &other.host);
+        let pids_are_comparable = same_host == Some(true) && self.container.is_none() && other.container.is_none();
+        agree(&self.instance, &other.instance) == Some(false)
+            || agree_by_key(&self.container, &other.container) == Some(false)
+            || same_host == Some(false)
+            || (pids_are_comparable && agree(&self.pid, &other.pid) == Some(false))
+    }
+
     /// How closely a sample matches; `None` if it ran elsewhere.
     pub(crate) fn matches(&self, stored: &StoredSample) -> Option<WindowMatch> {
-        let mut other = Place::of_resource(&stored.info.resource);
-        other.pid = stored.sample.pid.or(other.pid);
+        let other = Place::of_sample(stored);
         let same_service = self.service == other.service;
         let same_instance = agree(&self.instance, &other.instance);
-        let same_container = agree(&self.container, &other.container);
-        let same_host = agree(&self.host, &other.host);
+        let same_container = agree_by_key(&self.container, &other.container);
+        let same_host = agree_by_key(&self.host, &other.host);
         let somewhere_else = [same_instance, same_container, same_host].contains(&Some(false));
         // A pid alone says little: containers reuse small ones. Something else must tie the two together.
         let tied = same_service || [same_instance, same_container, same_host].contains(&Some(true));
@@ -95,6 +106,12 @@ impl Place {
             (same_service, WindowMatch::Service),
         ];
         levels.into_iter().find(|(holds, _)| *holds).map(|(_, level)| level)
+    }
+
+    fn of_sample(stored: &StoredSample) -> Place {
+        let mut place = Place::of_resource(&stored.info.resource);
+        place.pid = stored.sample.pid.or(place.pid);
+        place
     }
 
     fn of_resource(resource: &Resource) -> Place {
@@ -122,13 +139,18 @@ pub(crate) fn instance_of(resource: &Resource) -> Option<String> {
     known.find(|text| !text.is_empty()).map(str::to_owned)
 }
 
-fn first(attributes: &Attributes, keys: &[&str]) -> Option<String> {
+/// The first of the keys that is there, and its value.
+fn first(attributes: &Attributes, keys: &[&'static str]) -> Option<(&'static str, String)> {
     keys.iter().find_map(|key| {
-        attributes
-            .get_str(key)
-            .filter(|text| !text.is_empty())
-            .map(|text| format!("{key}={text}"))
+        let text = attributes.get_str(key).filter(|text| !text.is_empty())?;
+        Some((*key, text.to_owned()))
     })
+}
+
+/// `None` where one side does not say, or both say something else.
+fn agree_by_key(a: &Option<(&'static str, String)>, b: &Option<(&'static str, String)>) -> Option<bool> {
+    let (a, b) = a.as_ref().zip(b.as_ref())?;
+    (a.0 == b.0).then(|| a.1 == b.1)
 }
 
 /// `None` where one side does not say.

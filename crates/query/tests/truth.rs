@@ -373,6 +373,36 @@ async fn a_range_counts_what_lies_in_it_and_parts_of_coarse_profiles_in_proporti
 }
 
 #[tokio::test]
+async fn values_beyond_63_bits_say_so() {
+    let mut stacks = Stacks::default();
+    let (stack, other) = (stacks.id("main;work"), stacks.id("main;rest"));
+    let profile = |start: u64, value: i64| {
+        ProfileBuilder::cpu("a", 10)
+            .time(start, 100)
+            .sample(stack, Link::None, &[1, value])
+            .sample(other, Link::None, &[1, 1])
+            .build()
+    };
+    let batch = Batch {
+        spans: Vec::new(),
+        profiles: vec![profile(0, i64::MAX - 1), profile(100, 1)],
+        stacks: stacks.set,
+    };
+    let dir = tempfile::tempdir().expect("a directory");
+    let store = open(&dir).await;
+    store.append(&Tenant::anonymous(), batch).await.expect("is appended");
+    let engine = Engine::new(store.snapshot());
+    for (end, total, expected) in [(100, i64::MAX, vec![]), (200, i64::MAX, vec!["value_overflow"])] {
+        let selector = LabelSelector::service("a");
+        let mut request = profile_request(Selection::Services { selector });
+        request.range = TimeRange::new(at(0), at(end));
+        let answer = engine.profile(&request).await.expect("is answered");
+        assert_eq!((answer.total, codes(&answer)), (total, expected));
+    }
+    store.close().await.expect("is closed");
+}
+
+#[tokio::test]
 async fn a_tenant_sees_only_its_own() {
     let workload = Plan::exact(31).run();
     let dir = tempfile::tempdir().expect("a directory");

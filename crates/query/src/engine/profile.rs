@@ -15,7 +15,7 @@ use crate::scoped::{Draft, Keep, ScopedQuestion, skew_to_parent};
 use crate::selector::LabelSelector;
 use crate::tree::CallTree;
 use crate::window::WindowCount;
-use crate::{Error, ProfileAnswer, ProfileRequest, Scope, Selection};
+use crate::{Error, ProfileAnswer, ProfileRequest, Scope, Selection, StackTotal};
 
 /// The most different stacks of one answer.
 const STACKS_MAX: usize = 2_000_000;
@@ -183,10 +183,10 @@ impl Engine {
         let (tenants, profile_type) = asked;
         let services = Some(vec![span.resource.service().to_owned()]);
         let scan = sample_scan(tenants, span.range().widened(AROUND_NS), services);
-        let mut around = Surroundings::default();
+        let mut around = Surroundings::of(span);
         let mut visited = 0;
         self.visit_samples(&scan, |stored| {
-            around.add(span, stored, profile_type);
+            around.add(stored, profile_type);
             visited += 1;
             match visited < SURROUNDING_SAMPLES_MAX {
                 true => ControlFlow::Continue(()),
@@ -194,7 +194,7 @@ impl Engine {
             }
         })
         .await?;
-        Ok(explain(span, scope, &around, self.clock))
+        Ok(explain(scope, &around, self.clock))
     }
 
     /// Looks up the stacks and builds the tree.
@@ -214,6 +214,7 @@ impl Engine {
         let tree = CallTree::build(&totals, &stacks);
         let mut evidence = draft.evidence;
         evidence.unresolved_frames = tree.unresolved_frames();
+        evidence.reasons.extend(overflow(&totals));
         let facts = &draft.gather.facts;
         Ok(ProfileAnswer {
             profile_type: facts.profile_type.clone().unwrap_or_else(|| profile_type.nominal()),
@@ -228,6 +229,20 @@ impl Engine {
             evidence,
         })
     }
+}
+
+/// Sums end at the largest value there is, and must not do so unseen.
+fn overflow(totals: &[StackTotal]) -> Option<Reason> {
+    let sum: i128 = totals.iter().map(|total| i128::from(total.value)).sum();
+    let is_cut = sum > i128::from(i64::MAX) || totals.iter().any(|total| total.value == i64::MAX);
+    let text = format!("the values add up to more than {}, which is shown instead", i64::MAX);
+    is_cut.then(|| {
+        Reason::new(
+            ReasonCode::ValueOverflow,
+            text,
+            "look for a sender that counts in a wrong unit, or ask for fewer samples",
+        )
+    })
 }
 
 /// A part of the range is older than what is kept, and sums do not help.

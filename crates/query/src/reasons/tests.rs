@@ -1,5 +1,5 @@
 use spanflame_model::{Claim, Profile, Tenant};
-use spanflame_testkit::{ProfileBuilder, SpanBuilder, Stacks, at, link};
+use spanflame_testkit::{ProfileBuilder, SpanBuilder, Stacks, at, link, resource};
 
 use super::*;
 
@@ -17,7 +17,13 @@ fn profile(start: u64, named: Link) -> Profile {
 
 fn check(profiles: &[Profile], scope: Scope, clock: Clock, expected: &[&str]) {
     let span = SpanBuilder::new(1, 1, "cart").time(START, SECOND / 20).build();
-    let mut around = Surroundings::default();
+    let (found, _) = explained(&span, profiles, scope, clock);
+    assert_eq!(found, expected);
+}
+
+/// The codes and the text of the last reason.
+fn explained(span: &Span, profiles: &[Profile], scope: Scope, clock: Clock) -> (Vec<&'static str>, String) {
+    let mut around = Surroundings::of(span);
     for profile in profiles {
         for sample in &profile.samples {
             let stored = StoredSample {
@@ -27,14 +33,34 @@ fn check(profiles: &[Profile], scope: Scope, clock: Clock, expected: &[&str]) {
                 info: profile.info.clone(),
                 sample: sample.clone(),
             };
-            around.add(&span, &stored, &TypeSelector::Cpu);
+            around.add(&stored, &TypeSelector::Cpu);
         }
     }
-    let found: Vec<&str> = explain(&span, scope, &around, clock)
-        .iter()
-        .map(|reason| reason.code.as_str())
-        .collect();
-    assert_eq!(found, expected);
+    let reasons = explain(scope, &around, clock);
+    let codes = reasons.iter().map(|reason| reason.code.as_str()).collect();
+    (codes, reasons.last().map(|reason| reason.text.clone()).unwrap_or_default())
+}
+
+#[test]
+fn another_process_of_the_service_tells_nothing_about_this_one() {
+    let of_instance = |name: &str| resource("cart", &[("service.instance.id", name)]);
+    let span = SpanBuilder::new(1, 1, "cart")
+        .resource(&of_instance("a"))
+        .time(START, SECOND / 20)
+        .build();
+    let profile_of = |name: &str| {
+        let stack = Stacks::default().id("main");
+        ProfileBuilder::cpu("cart", 10_000_000)
+            .resource(&of_instance(name))
+            .time(START - 5 * SECOND, 10 * SECOND)
+            .sample(stack, other_span(), &[30, 300_000_000])
+            .build()
+    };
+    let (codes, text) = explained(&span, &[profile_of("b")], Scope::Span, later(3600));
+    assert_eq!(codes, ["service_not_profiled"]);
+    assert!(text.contains("in other processes only: 30 samples"), "{text}");
+    let (codes, _) = explained(&span, &[profile_of("b"), profile_of("a")], Scope::Span, later(3600));
+    assert_eq!(codes, ["not_running"]);
 }
 
 fn later(seconds: u64) -> Clock {
