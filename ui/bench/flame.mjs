@@ -2,16 +2,11 @@
 //
 // The page is the built one; the server's answers are made here, so nothing but the page is measured. Each scenario acts once
 // a frame for some seconds and reports how far apart the frames came, and how long the work of each took.
-import { cpus } from "node:os";
-
-import { chromium } from "playwright-core";
-import { preview } from "vite";
+import { act, open, painted } from "./frames.mjs";
 
 const NODES = 100_000;
 const FUNCTIONS = 4_000;
 const SECONDS = 4;
-/** A frame that took longer was dropped at 60 Hz. */
-const FRAME_MS = 1000 / 60;
 
 /** A tree with many small frames, as programs have them: each node has some children, most of them narrow. */
 function tree() {
@@ -66,78 +61,9 @@ function answer() {
   };
 }
 
-/** In the page: acts once a frame; the gaps between frames, and how long the main thread worked in each. */
-async function act(page, name, seconds) {
-  return page.evaluate(
-    ({ name, seconds }) =>
-      new Promise((resolve) => {
-        const canvas = document.querySelector(".flame-scroll canvas");
-        const scroll = document.querySelector(".flame-scroll");
-        const gaps = [];
-        const work = [];
-        const begin = performance.now();
-        let before = 0;
-        let count = 0;
-        const after = new MessageChannel();
-        let started = 0;
-        after.port1.onmessage = () => work.push(performance.now() - started);
-        const box = () => canvas.getBoundingClientRect();
-        const event = (type, part, row) => {
-          const { left, top, width } = box();
-          const init = {
-            bubbles: true,
-            clientX: left + part * width,
-            clientY: top + row * 18 + 9,
-            pointerType: "mouse",
-          };
-          canvas.dispatchEvent(type === "click" ? new MouseEvent(type, init) : new PointerEvent(type, init));
-        };
-        const steps = {
-          hover: () => event("pointermove", (count * 0.0137) % 1, count % 28),
-          scroll: () =>
-            (scroll.scrollTop = (Math.sin(count / 20) + 1) * 0.5 * (scroll.scrollHeight - scroll.clientHeight)),
-          zoom: () => count % 6 === 0 && event("click", 0.5, count % 12 === 0 ? 0 : 6 + (count % 11)),
-        };
-        const frame = (now) => {
-          if (before > 0) gaps.push(now - before);
-          before = now;
-          started = performance.now();
-          steps[name]();
-          count += 1;
-          // Runs when this frame's callbacks, rendering and painting are through.
-          after.port2.postMessage(0);
-          if (now - begin < seconds * 1000) requestAnimationFrame(frame);
-          else resolve({ gaps, work });
-        };
-        requestAnimationFrame(frame);
-      }),
-    { name, seconds },
-  );
-}
-
-function told(values) {
-  const sorted = values.toSorted((a, b) => a - b);
-  const at = (part) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))].toFixed(1);
-  return `p50 ${at(0.5)} p95 ${at(0.95)} p99 ${at(0.99)} max ${at(1)} ms`;
-}
-
-const server = await preview({ preview: { port: 0, host: "127.0.0.1" }, logLevel: "silent" });
-const { port } = server.httpServer.address();
-const browser = await chromium.launch({
-  executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
-  args: ["--no-sandbox"],
-});
-const page = await browser.newPage({ viewport: { width: 1440, height: 900 } });
-await page.route("**/api/v1/**", (route) =>
-  route.request().url().includes("/view")
-    ? route.fulfill({ json: made })
-    : route.fulfill({
-        status: 404,
-        json: { error: { code: "not_found", message: "not asked for here", request_id: "0" } },
-      }),
-);
 const made = answer();
-await page.goto(`http://127.0.0.1:${port}/view`);
+const { page, address, machine, close } = await open((path) => (path.startsWith("/view") ? made : undefined));
+await page.goto(`${address}/view`);
 const since = Date.now();
 await page.setInputFiles("input[type=file]", {
   name: "big.pprof",
@@ -145,17 +71,27 @@ await page.setInputFiles("input[type=file]", {
   buffer: Buffer.from("x"),
 });
 await page.waitForSelector(".flame-scroll canvas");
-await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+await painted(page);
 const lines = [
-  `${NODES} nodes, ${FUNCTIONS} functions, 1440x900, chromium ${browser.version()}, ${cpus().length} cores (${cpus()[0].model})`,
+  `${NODES} nodes, ${FUNCTIONS} functions, ${machine}`,
   `file chosen to first picture: ${Date.now() - since} ms`,
 ];
-for (const name of ["hover", "scroll", "zoom"]) {
-  const { gaps, work } = await act(page, name, SECONDS);
-  const late = gaps.filter((gap) => gap > FRAME_MS * 1.5).length;
-  lines.push(`${name}: frames ${told(gaps)}; ${late} of ${gaps.length} late; work of a frame ${told(work)}`);
-}
+const steps = await page.evaluateHandle(() => {
+  const canvas = document.querySelector(".flame-scroll canvas");
+  const scroll = document.querySelector(".flame-scroll");
+  const event = (type, part, row) => {
+    const { left, top, width } = canvas.getBoundingClientRect();
+    const init = { bubbles: true, clientX: left + part * width, clientY: top + row * 18 + 9, pointerType: "mouse" };
+    canvas.dispatchEvent(type === "click" ? new MouseEvent(type, init) : new PointerEvent(type, init));
+  };
+  return {
+    hover: (count) => event("pointermove", (count * 0.0137) % 1, count % 28),
+    scroll: (count) =>
+      (scroll.scrollTop = (Math.sin(count / 20) + 1) * 0.5 * (scroll.scrollHeight - scroll.clientHeight)),
+    zoom: (count) => count % 6 === 0 && event("click", 0.5, count % 12 === 0 ? 0 : 6 + (count % 11)),
+  };
+});
+for (const name of ["hover", "scroll", "zoom"]) lines.push(await act(page, steps, name, SECONDS));
 process.stdout.write(`${lines.join("\n")}\n`);
-await browser.close();
-await new Promise((done) => server.httpServer.close(done));
+await close();
 process.exit(0);

@@ -204,6 +204,17 @@ for (const scheme of ["light", "dark"]) {
   });
 }
 
+/** Sends spans of one service, as an SDK would. */
+async function send(service, spans) {
+  const resource = { attributes: [{ key: "service.name", value: { stringValue: service } }] };
+  const sent = await fetch(`${address}/v1/traces`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ resourceSpans: [{ resource, scopeSpans: [{ spans }] }] }),
+  });
+  check(sent.ok, `the spans are taken: ${sent.status}`);
+}
+
 test("names from the data are text, whatever they hold", async (page) => {
   const names = [
     "<img src=x onerror=alert(1)>",
@@ -225,13 +236,7 @@ test("names from the data are text, whatever they hold", async (page) => {
     endTimeUnixNano: String(now),
     attributes: [{ key: "<b>key</b>", value: { stringValue: name } }],
   }));
-  const resource = { attributes: [{ key: "service.name", value: { stringValue: names[0] } }] };
-  const sent = await fetch(`${address}/v1/traces`, {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify({ resourceSpans: [{ resource, scopeSpans: [{ spans }] }] }),
-  });
-  check(sent.ok, `the spans are taken: ${sent.status}`);
+  await send(names[0], spans);
   let asked = false;
   page.on("dialog", (dialog) => {
     asked = true;
@@ -245,6 +250,111 @@ test("names from the data are text, whatever they hold", async (page) => {
     check(wide <= 0, `${path}: the page does not grow wider than the window (${wide} px)`);
   }
   check(!asked, "no script of a name ran");
+});
+
+test("a trace of 20,000 spans scrolls, is searched and told apart", async (page) => {
+  const SPANS = 20_000;
+  const traceId = "b16".padEnd(32, "0");
+  const id = (at) => (at + 1).toString(16).padStart(16, "0");
+  const begin = BigInt(Date.now()) * 1_000_000n - 60_000_000_000n;
+  const spans = Array.from({ length: SPANS }, (_, at) => ({
+    traceId,
+    spanId: id(at),
+    ...(at > 0 ? { parentSpanId: id(Math.floor((at - 1) / 40)) } : {}),
+    name: at === SPANS - 1 ? "the very last" : `operation ${at % 211}`,
+    kind: 1,
+    startTimeUnixNano: String(begin + BigInt(at) * 1_000_000n),
+    endTimeUnixNano: String(begin + BigInt(at + 1) * 1_000_000n),
+  }));
+  for (let at = 0; at < SPANS; at += 5_000) await send("big", spans.slice(at, at + 5_000));
+  await page.goto(`${address}/trace/${traceId}?panel=closed`);
+  const canvas = page.getByRole("application", { name: "Waterfall of 20,000 spans" });
+  await canvas.waitFor();
+  const box = await canvas.boundingBox();
+  check(box.height < 900, `the canvas is as high as what is on screen: ${box.height} px`);
+  const nodes = await page.evaluate(() => document.querySelectorAll("*").length);
+  check(nodes < 1_000, `spans are no elements: ${nodes} of them`);
+  await canvas.focus();
+  await page.keyboard.press("End");
+  await page.waitForURL(/span=/);
+  const scroll = page.locator(".waterfall-scroll");
+  await until("the last row is in view", () =>
+    scroll.evaluate(
+      (element) => element.scrollTop > 0 && element.scrollTop + element.clientHeight >= element.scrollHeight - 1,
+    ),
+  );
+  await page.getByLabel("Levels").selectOption("1");
+  await until("one row is left", () => scroll.evaluate((element) => element.scrollHeight <= element.clientHeight));
+  await page.getByRole("searchbox", { name: /^Find spans/ }).fill("the very last");
+  await page.keyboard.press("Enter");
+  await page.waitForURL(new RegExp(`span=${id(SPANS - 1)}`));
+  await until("its parents opened", () => scroll.evaluate((element) => element.scrollHeight > element.clientHeight));
+});
+
+test("a span without samples says why where the pointer rests", async (page) => {
+  const traceId = "cafe".repeat(8);
+  const begin = BigInt(Date.now() - 3_600_000) * 1_000_000n;
+  const span = { traceId, spanId: "1".padStart(16, "0"), name: "not profiled", kind: 2 };
+  await send("not-profiled", [
+    { ...span, startTimeUnixNano: String(begin), endTimeUnixNano: String(begin + 1_000_000_000n) },
+  ]);
+  await page.goto(`${address}/trace/${traceId}?panel=closed`);
+  const canvas = page.getByRole("application", { name: /^Waterfall/ });
+  await canvas.waitFor();
+  const box = await canvas.boundingBox();
+  await page.mouse.move(box.x + box.width * 0.7, box.y + 12);
+  await page.locator(".waterfall .tip").getByText("no profile of not-profiled").waitFor();
+});
+
+test("the address holds the state of every screen", async (page) => {
+  const trace = await api(`/traces/${planted[0].trace_id}`);
+  const [span] = trace.spans;
+  const query = encodeURIComponent(`{ resource.service.name = "${planted[0].service}" }`);
+  const states = [
+    `/?${RANGE}`,
+    `/spans?${RANGE}&q=${query}`,
+    `/trace/${trace.trace_id}?span=${span.span_id}&scope=subtree&tab=timeline&find=cart`,
+    `/profiles?${RANGE}`,
+    `/compare?${RANGE}`,
+  ];
+  // What the controls say, whatever it is: the load goes on, so figures change.
+  const controls = async () => {
+    await page.locator("main h1, main h2, main table, main canvas").first().waitFor({ state: "attached" });
+    await until("nothing is loading", async () => (await page.locator("[aria-busy=true]").count()) === 0);
+    return page.locator("main").evaluate((main) =>
+      [...main.querySelectorAll("input, select, textarea, [aria-pressed], [aria-selected=true]")]
+        .filter((one) => !one.closest("table"))
+        .map(
+          (one) =>
+            `${one.tagName} ${one.getAttribute("aria-label") ?? one.textContent.slice(0, 40)} ${one.value} ${one.ariaPressed}`,
+        )
+        .join("\n"),
+    );
+  };
+  const seen = [];
+  for (const state of states) {
+    await page.goto(address + state);
+    const before = await controls();
+    const url = page.url();
+    await page.reload();
+    check((await controls()) === before && page.url() === url, `${state}: the same after a reload`);
+    seen.push({ state, before, url });
+  }
+  for (const { state, before, url } of seen.slice(0, -1).toReversed()) {
+    await page.goBack();
+    await until(`${state} after going back`, () => page.url() === url);
+    const now = await controls();
+    check(now === before, `${state}: the same after going back:\n${now}\n--\n${before}`);
+  }
+});
+
+test("the link of what is on screen is copied", async (page) => {
+  await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+  await page.goto(`${address}/spans?${RANGE}`);
+  await page.getByRole("button", { name: "Copy link" }).click();
+  await page.getByRole("button", { name: "Copied" }).waitFor();
+  const copied = await page.evaluate(() => navigator.clipboard.readText());
+  check(copied === page.url(), `${copied} is the address`);
 });
 
 test("a trace that is not stored says so", async (page) => {

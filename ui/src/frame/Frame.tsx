@@ -5,6 +5,7 @@ import { useRef, useState } from "react";
 
 import { type SpansSearch, spansSearch } from "../spans/search";
 import { type FrameSearch, frameSearch, searchText } from "../url/text";
+import { CopyLink } from "../parts/Copyable";
 import { DropAnywhere } from "../view/DropAnywhere";
 import { useThemeChoice } from "../theme/theme";
 import { rangeText } from "../time/range";
@@ -42,6 +43,7 @@ export function Frame() {
         </Link>
         <SearchBox field={search} />
         <RangePicker />
+        <CopyLink />
         <ThemeSwitch />
         <button type="button" className="button" aria-label="Keys" title="Keys ( ? )" onClick={() => setHelpOpen(true)}>
           ?

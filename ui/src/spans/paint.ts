@@ -79,7 +79,7 @@ function paintAxes(context: CanvasRenderingContext2D, { answer, zone, theme }: P
   context.textBaseline = "middle";
   context.beginPath();
   for (const tick of durationTicks(answer, size, LABEL_GAP)) {
-    context.fillText(duration(tick.duration_ns).replace(/\.0+ /, " "), -6, tick.y);
+    context.fillText(tickText(tick.duration_ns), -6, tick.y);
     context.moveTo(0, Math.round(tick.y) + 0.5);
     context.lineTo(size.width, Math.round(tick.y) + 0.5);
   }
@@ -144,4 +144,9 @@ function outline(context: CanvasRenderingContext2D, box: Box, size: Size, isSett
   context.strokeStyle = token("--accent", theme);
   context.lineWidth = 2;
   context.strokeRect(box.x, box.y, box.width, box.height);
+}
+
+/** Ticks are powers of ten, which minutes would not show, and which must fit the margin: `10 ms`, `1000 s`. */
+function tickText(ns: number): string {
+  return ns < 60e9 ? duration(ns).replace(/\.0+ /, " ") : `${ns / 1e9} s`;
 }

@@ -30,12 +30,17 @@ export function bytes(size: number): string {
   return sign + scaled(magnitude, 1024, ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"]);
 }
 
+/** By number of decimals. Made once: making one costs more than drawing a row. */
+const FORMATS = [0, 1, 2].map(
+  (decimals) => new Intl.NumberFormat("en-US", { minimumFractionDigits: decimals, maximumFractionDigits: decimals }),
+);
+
 /** A number with its thousands apart: `1,204`; a fraction keeps three significant digits. */
 export function count(value: number): string {
-  if (Number.isInteger(value)) return value.toLocaleString("en-US", { maximumFractionDigits: 0 });
+  if (Number.isInteger(value)) return FORMATS[0].format(value);
   const size = Math.abs(value);
   const decimals = size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2;
-  return value.toLocaleString("en-US", { minimumFractionDigits: decimals, maximumFractionDigits: decimals });
+  return FORMATS[decimals].format(value);
 }
 
 /** A number that must be short, on an axis or in a cell: `950`, `12.3 k`, `4.10 M`. */

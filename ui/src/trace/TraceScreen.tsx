@@ -124,6 +124,7 @@ function Loaded({ trace }: { trace: Trace }) {
           </Empty>
         ) : (
           <Waterfall
+            traceId={trace.trace_id}
             rows={rows}
             traceStart={startOf(trace)}
             selected={selected}

@@ -2,6 +2,8 @@
 
 import { type KeyboardEvent, type PointerEvent, useEffect, useId, useMemo, useRef, useState } from "react";
 
+import { traceProfile } from "../api/questions";
+import { useQuestion } from "../api/useQuestion";
 import { useKeys } from "../frame/keys";
 import { useWidth } from "../parts/useWidth";
 import { count, counted, duration } from "../text/quantity";
@@ -14,10 +16,13 @@ const NAMES_PART = 0.38;
 const NAMES_MAX = 520;
 const OVERVIEW = 54;
 const LABEL_PX = 90;
+/** So long the pointer stays before the reason for a missing sample is asked. */
+const REST_MS = 150;
 /** Shorter drags are clicks. */
 const DRAG_PX = 4;
 
 export interface WaterfallProps {
+  traceId: string;
   rows: Rows;
   traceStart: bigint;
   selected: number | undefined;
@@ -29,6 +34,7 @@ export interface WaterfallProps {
 }
 
 export function Waterfall({
+  traceId,
   rows,
   traceStart,
   selected,
@@ -188,7 +194,9 @@ export function Waterfall({
         Arrow keys up and down select spans, left collapses, right opens.
       </p>
       <output className="visually-hidden">{selected === undefined ? "" : spoken(rows, selected)}</output>
-      {hover && hover.x > names && <Tip rows={rows} at={hover.at} x={hover.x} y={hover.y} width={width} />}
+      {hover && hover.x > names && (
+        <Tip key={hover.at} traceId={traceId} rows={rows} at={hover.at} x={hover.x} y={hover.y} width={width} />
+      )}
     </div>
   );
 }
@@ -200,7 +208,16 @@ function spoken(rows: Rows, at: number): string {
   return `${span.service} ${span.name}, ${duration(duration_ns)}, ${cost}, ${span.status === "error" ? "failed, " : ""}level ${depth + 1}, ${count(descendants)} below`;
 }
 
-function Tip({ rows, at, x, y, width }: { rows: Rows; at: number; x: number; y: number; width: number }) {
+interface TipProps {
+  traceId: string;
+  rows: Rows;
+  at: number;
+  x: number;
+  y: number;
+  width: number;
+}
+
+function Tip({ traceId, rows, at, x, y, width }: TipProps) {
   const { span, cpu, start_ns, duration_ns, early_ns } = rows.all[at];
   return (
     <div
@@ -214,14 +231,26 @@ function Tip({ rows, at, x, y, width }: { rows: Rows; at: number; x: number; y: 
       <div className="mono">
         {offsetText(start_ns)} · {duration(duration_ns)}
       </div>
-      <div className="mono">
-        {cpu
-          ? `CPU ${duration(cpu.value)} · ${counted(cpu.samples, "sample")}`
-          : "No samples of its own; select it to see why"}
-      </div>
+      {cpu ? (
+        <div className="mono">{`CPU ${duration(cpu.value)} · ${counted(cpu.samples, "sample")}`}</div>
+      ) : (
+        <WithoutSamples traceId={traceId} spanId={span.span_id} />
+      )}
       {early_ns > 0 && <div className="muted">Begins {duration(early_ns)} before its parent: clocks disagree</div>}
     </div>
   );
+}
+
+/** Why a span has no samples; asked when the pointer rests on it. */
+function WithoutSamples({ traceId, spanId }: { traceId: string; spanId: string }) {
+  const [isResting, setResting] = useState(false);
+  useEffect(() => {
+    const timer = setTimeout(() => setResting(true), REST_MS);
+    return () => clearTimeout(timer);
+  }, []);
+  const { query } = useQuestion(traceProfile({ traceId, spanId }, { scope: "span" }), { enabled: isResting });
+  const reason = query.data?.evidence.reasons[0];
+  return <div>No samples of its own{reason ? `: ${reason.text}` : ""}</div>;
 }
 
 function Axis({ window, width, names }: { window: Window; width: number; names: number }) {
