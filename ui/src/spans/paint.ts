@@ -79,7 +79,7 @@ function paintAxes(context: CanvasRenderingContext2D, { answer, zone, theme }: P
   context.textBaseline = "middle";
   context.beginPath();
   for (const tick of durationTicks(answer, size, LABEL_GAP)) {
-    context.fillText(tickText(tick.duration_ns), -6, tick.y);
+    context.fillText(durationTick(tick.duration_ns), -6, tick.y);
     context.moveTo(0, Math.round(tick.y) + 0.5);
     context.lineTo(size.width, Math.round(tick.y) + 0.5);
   }
@@ -147,6 +147,6 @@ function outline(context: CanvasRenderingContext2D, box: Box, size: Size, isSett
 }
 
 /** Ticks are powers of ten, which minutes would not show, and which must fit the margin: `10 ms`, `1000 s`. */
-function tickText(ns: number): string {
+function durationTick(ns: number): string {
   return ns < 60e9 ? duration(ns).replace(/\.0+ /, " ") : `${ns / 1e9} s`;
 }
