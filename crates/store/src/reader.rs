@@ -4,6 +4,7 @@
 //! that a snapshot names and that is missing, shorter than it was, or no Parquet is damage, not absence.
 
 mod open;
+mod pages;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,11 +22,13 @@ use object_store::{ObjectStore, ObjectStoreExt};
 use parking_lot::Mutex;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ArrowPredicate, ArrowReaderMetadata, RowFilter, RowSelection};
-use parquet::arrow::async_reader::ParquetRecordBatchStreamBuilder;
+use parquet::arrow::async_reader::{AsyncFileReader, ParquetRecordBatchStreamBuilder};
 use parquet::errors::ParquetError;
 
 use open::StoredFile;
 pub(crate) use open::{OpenFile, Wanted};
+pub(crate) use pages::Positions;
+use pages::{Chunk, Search};
 
 use crate::Error;
 use crate::current::SharedVersion;
@@ -119,6 +122,99 @@ impl Reader {
         let rows = self.read_as(views, file, part).await?;
         let plain = rows.map(|rows| plain_attributes(rows?).map_err(|error| Arc::new(error.into())));
         Ok(plain.boxed())
+    }
+
+    /// The rows of a row group with text in a column that passes; `None` if encoded pages do not tell.
+    pub(crate) async fn rows_with_text(
+        &self,
+        file: &FileEntry,
+        (open, row_group): (&OpenFile, usize),
+        column: &str,
+        passes: &(dyn Fn(&str) -> bool + Send + Sync),
+    ) -> Result<Option<Positions>, Error> {
+        let Some(leaf) = open.leaf(&[column]) else {
+            return Ok(None);
+        };
+        let chunks = self.chunks(file, (open, row_group), &[leaf]).await?;
+        let found = pages::find(
+            chunks[0].clone(),
+            open.column(row_group, leaf),
+            &mut Search {
+                test: &mut |text| passes(text),
+                among: None,
+                // The test is dear, and the library's way knows the results of texts that come again.
+                plain_pages: false,
+            },
+        );
+        match found {
+            Ok(found) => Ok(found.map(|found| found.values)),
+            Err(source) => Err(self.explain(file, Arc::new(source)).await),
+        }
+    }
+
+    /// The rows of a row group whose map has an entry of this key with a value that passes; `None` if encoded pages do not tell.
+    pub(crate) async fn rows_with_entry(
+        &self,
+        file: &FileEntry,
+        (open, row_group): (&OpenFile, usize),
+        map: &str,
+        (key, passes): (&str, &(dyn Fn(&str) -> bool + Send + Sync)),
+    ) -> Result<Option<Positions>, Error> {
+        let leaves = [open.leaf(&[map, "key_value", "key"]), open.leaf(&[map, "key_value", "value"])];
+        let [Some(keys), Some(values)] = leaves else {
+            return Ok(None);
+        };
+        let chunks = self.chunks(file, (open, row_group), &[keys, values]).await?;
+        let columns = [open.column(row_group, keys), open.column(row_group, values)];
+        let [key_chunk, value_chunk] = &chunks[..] else {
+            return Ok(None);
+        };
+        let found = (|| {
+            let with_key = pages::find(
+                key_chunk.clone(),
+                columns[0],
+                &mut Search {
+                    test: &mut |text| text == key,
+                    among: None,
+                    plain_pages: true,
+                },
+            )?;
+            let Some(with_key) = with_key else { return Ok(None) };
+            if with_key.values.is_empty() {
+                return Ok(Some(Positions::default()));
+            }
+            let with_value = pages::find(
+                value_chunk.clone(),
+                columns[1],
+                &mut Search {
+                    test: &mut |text| passes(text),
+                    among: Some(&with_key.values),
+                    plain_pages: true,
+                },
+            )?;
+            with_value.map(|found| with_key.rows_of(&found.values)).transpose()
+        })();
+        match found {
+            Ok(found) => Ok(found),
+            Err(source) => Err(self.explain(file, Arc::new(source)).await),
+        }
+    }
+
+    /// The bytes of some columns of a row group.
+    async fn chunks(&self, file: &FileEntry, (open, row_group): (&OpenFile, usize), leaves: &[usize]) -> Result<Vec<Chunk>, Error> {
+        let ranges: Vec<(u64, u64)> = leaves
+            .iter()
+            .map(|leaf| open.column(row_group, *leaf).column.byte_range())
+            .collect();
+        let wanted = ranges.iter().map(|(start, length)| *start..start + length).collect();
+        match self.stored(file).get_byte_ranges(wanted).await {
+            Ok(bytes) => Ok(bytes
+                .into_iter()
+                .zip(ranges)
+                .map(|(bytes, (start, _))| Chunk { bytes, start })
+                .collect()),
+            Err(source) => Err(self.explain(file, Arc::new(source)).await),
+        }
     }
 
     async fn read_as(&self, metadata: &ArrowReaderMetadata, file: &FileEntry, part: Part) -> Result<Batches, Error> {

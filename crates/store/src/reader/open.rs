@@ -17,6 +17,7 @@ use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData, ParquetMetaDataR
 use parquet::file::page_index::column_index::ColumnIndexMetaData;
 use parquet::file::statistics::Statistics;
 
+use super::pages::Column;
 use crate::schema::{self, Table};
 use crate::version::FileEntry;
 
@@ -125,6 +126,23 @@ impl OpenFile {
     /// Number of rows of a row group.
     pub(crate) fn row_count(&self, row_group: usize) -> u64 {
         self.row_group(row_group).num_rows() as u64
+    }
+
+    /// Position of a column among the leaves, by its path.
+    pub(super) fn leaf(&self, path: &[&str]) -> Option<usize> {
+        let columns = self.metadata.parquet_schema().columns();
+        columns.iter().position(|column| column.path().parts() == path)
+    }
+
+    /// A column of a row group, for a search of its pages.
+    pub(super) fn column(&self, row_group: usize, leaf: usize) -> Column<'_> {
+        let offsets = self.metadata.metadata().offset_index();
+        let pages = offsets.and_then(|index| index.get(row_group)?.get(leaf));
+        Column {
+            column: self.row_group(row_group).column(leaf),
+            rows: self.row_count(row_group) as usize,
+            first_rows: pages.map(|pages| pages.page_locations().as_slice()),
+        }
     }
 
     /// Of some row groups those that may hold a wanted value, with the pages on which it may be.

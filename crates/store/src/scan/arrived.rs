@@ -35,14 +35,14 @@ impl Scan for Arrived {
         is_new && self.scan.wants_row_group(file, row_group)
     }
 
-    fn stages(&self) -> Vec<Stage> {
+    fn stages(&self, row_group: Option<(&OpenFile, usize)>) -> Vec<Stage> {
         let after = self.after.unix_nanos();
         let is_new = move |rows: &RecordBatch| -> Result<BooleanArray, Unreadable> {
             let received: &Int64Array = column(rows, schema::RECEIVED)?;
             Ok(received.iter().map(|time| Some(time.is_some_and(|time| time > after))).collect())
         };
         let mut stages = vec![Stage::new(vec![schema::RECEIVED], is_new)];
-        stages.extend(self.scan.stages());
+        stages.extend(self.scan.stages(row_group));
         stages
     }
 

@@ -38,7 +38,7 @@ impl Scan for RollupScan {
             && self.services.as_ref().is_none_or(of_service)
     }
 
-    fn stages(&self) -> Vec<Stage> {
+    fn stages(&self, _row_group: Option<(&OpenFile, usize)>) -> Vec<Stage> {
         let (range, services) = (self.range, self.services.clone());
         let stage = Stage::new(vec![rollup::SERVICE, rollup::MINUTE], move |rows| {
             let names: &StringArray = column(rows, rollup::SERVICE)?;

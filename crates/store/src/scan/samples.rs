@@ -1,6 +1,6 @@
 //! Scans of `samples`.
 
-use arrow::array::{Array, BinaryArray, BooleanArray, Int64Array, ListArray, StringArray};
+use arrow::array::{Array, BinaryArray, BooleanArray, Int64Array, ListArray};
 use arrow::buffer::BooleanBuffer;
 use arrow::record_batch::RecordBatch;
 use spanflame_model::Tenant;
@@ -39,7 +39,7 @@ impl Scan for SampleScan {
         (loose || !self.unlinked_only) && before && self.services.as_ref().is_none_or(of_service)
     }
 
-    fn stages(&self) -> Vec<Stage> {
+    fn stages(&self, _row_group: Option<(&OpenFile, usize)>) -> Vec<Stage> {
         let mut stages = Vec::new();
         if self.unlinked_only {
             stages.push(Stage::new(vec![sample::TRACE_ID, sample::SPAN_ID], |rows| {
@@ -48,10 +48,7 @@ impl Scan for SampleScan {
             }));
         }
         if let Some(services) = self.services.clone() {
-            stages.push(Stage::new(vec![sample::SERVICE], move |rows| {
-                let array: &StringArray = column(rows, sample::SERVICE)?;
-                Ok(mask(rows, |row| services.iter().any(|service| array.value(row) == service)))
-            }));
+            stages.push(Stage::one_of(sample::SERVICE, services));
         }
         let columns = vec![sample::TIMES, sample::PROFILE_START, sample::PROFILE_DURATION, schema::RECEIVED];
         stages.push(Stage::new(columns, time_mask(self)));

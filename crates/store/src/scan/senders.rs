@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::{BooleanArray, Int64Array, StringArray};
+use arrow::array::{BooleanArray, Int64Array};
 use arrow::buffer::BooleanBuffer;
 use spanflame_model::{ProfileInfo, Tenant};
 
@@ -36,7 +36,7 @@ impl Scan for SenderScan {
         self.services.as_ref().is_none_or(of_service)
     }
 
-    fn stages(&self) -> Vec<Stage> {
+    fn stages(&self, _row_group: Option<(&OpenFile, usize)>) -> Vec<Stage> {
         let range = self.range;
         let mut stages = vec![Stage::new(vec![sample::PROFILE_START, sample::PROFILE_DURATION], move |rows| {
             let starts: &Int64Array = column(rows, sample::PROFILE_START)?;
@@ -48,11 +48,7 @@ impl Scan for SenderScan {
             Ok(BooleanArray::new(BooleanBuffer::collect_bool(rows.num_rows(), passes), None))
         })];
         if let Some(services) = self.services.clone() {
-            stages.push(Stage::new(vec![sample::SERVICE], move |rows| {
-                let names: &StringArray = column(rows, sample::SERVICE)?;
-                let passes = |row: usize| services.iter().any(|service| names.value(row) == service);
-                Ok(BooleanArray::new(BooleanBuffer::collect_bool(rows.num_rows(), passes), None))
-            }));
+            stages.push(Stage::one_of(sample::SERVICE, services));
         }
         stages
     }

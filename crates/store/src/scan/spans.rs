@@ -1,6 +1,7 @@
 //! Scans of `spans`.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use arrow::array::{Array, ArrayAccessor, BooleanArray, DictionaryArray, Int32Array, Int64Array, MapArray, StringArray, StringViewArray};
 use arrow::buffer::BooleanBuffer;
@@ -8,7 +9,7 @@ use arrow::datatypes::Int32Type;
 use arrow::record_batch::RecordBatch;
 use spanflame_model::{Tenant, Value};
 
-use super::{Decoder, Scan, Stage, arrived_before, lists_service, overlaps};
+use super::{Decoder, PageTest, Scan, Stage, TextTest, arrived_before, lists_service, overlaps};
 use crate::file::FileStats;
 use crate::reader::OpenFile;
 use crate::rows::{SpanDecoder, Unreadable, WantedText, column, resource_attribute};
@@ -46,23 +47,19 @@ impl Scan for SpanScan {
                 .all(|condition| row_group_may_meet(condition, file, row_group))
     }
 
-    fn stages(&self) -> Vec<Stage> {
-        let mut stages = vec![Stage::new(vec![span::START, span::DURATION, schema::RECEIVED], time_mask(self))];
+    fn stages(&self, row_group: Option<(&OpenFile, usize)>) -> Vec<Stage> {
+        let mut stages = Vec::new();
+        if !row_group.is_some_and(|(file, row_group)| self.all_in_time(file, row_group)) {
+            stages.push(Stage::new(vec![span::START, span::DURATION, schema::RECEIVED], time_mask(self)));
+        }
         let mut late = Vec::new();
         for condition in &self.conditions {
             match condition {
-                SpanCondition::SpanAttribute(key, value) => {
-                    late.push(attribute_stage(Some(span_attribute(key, value)), None));
-                }
-                SpanCondition::ResourceAttribute(key, value) => {
-                    stages.push(attribute_stage(None, Some(memoized_resource(key, value))));
-                }
-                SpanCondition::AnyAttribute(key, value) => {
-                    late.push(attribute_stage(
-                        Some(span_attribute(key, value)),
-                        Some(memoized_resource(key, value)),
-                    ));
-                }
+                SpanCondition::Service(text) => stages.push(Stage::one_of(span::SERVICE, vec![text.clone()])),
+                SpanCondition::Name(text) => stages.push(Stage::one_of(span::NAME, vec![text.clone()])),
+                SpanCondition::SpanAttribute(key, value) => late.push(attribute_stage(key, value, true, false)),
+                SpanCondition::ResourceAttribute(key, value) => stages.push(attribute_stage(key, value, false, true)),
+                SpanCondition::AnyAttribute(key, value) => late.push(attribute_stage(key, value, true, true)),
                 plain => stages.push(plain_stage(plain.clone())),
             }
         }
@@ -74,11 +71,6 @@ impl Scan for SpanScan {
         Some(SpanDecoder::columns(self.fields))
     }
 
-    fn by_attribute(&self) -> bool {
-        let of_span = |condition: &SpanCondition| matches!(condition, SpanCondition::SpanAttribute(..) | SpanCondition::AnyAttribute(..));
-        self.conditions.iter().any(of_span)
-    }
-
     fn decoder(&self, tenant: &Tenant) -> Decoder<StoredSpan> {
         let mut decoder = SpanDecoder::new(tenant.clone(), self.fields);
         Box::new(move |rows| {
@@ -86,6 +78,23 @@ impl Scan for SpanScan {
             decoder.decode(rows, 0..rows.num_rows(), &mut spans)?;
             Ok(spans)
         })
+    }
+}
+
+impl SpanScan {
+    /// Whether the bounds of a row group say that every row is in time.
+    fn all_in_time(&self, file: &OpenFile, row_group: usize) -> bool {
+        let starts = file.number_range(row_group, span::START);
+        let in_range = starts.is_some_and(|(first, last)| {
+            first >= self.range.start().unix_nanos()
+                && last < self.range.end().unix_nanos()
+                && file.null_count(row_group, span::START) == Some(0)
+        });
+        let received = file.number_range(row_group, schema::RECEIVED);
+        let before = self
+            .received_before
+            .is_none_or(|before| received.is_some_and(|(_, last)| last < before.unix_nanos()));
+        in_range && before
     }
 }
 
@@ -124,8 +133,6 @@ fn time_mask(scan: &SpanScan) -> impl FnMut(&RecordBatch) -> Result<BooleanArray
 
 fn plain_stage(condition: SpanCondition) -> Stage {
     let name = match &condition {
-        SpanCondition::Service(_) => span::SERVICE,
-        SpanCondition::Name(_) => span::NAME,
         SpanCondition::Kind(_) => span::KIND,
         SpanCondition::Status(_) => span::STATUS,
         _ => span::DURATION,
@@ -133,10 +140,6 @@ fn plain_stage(condition: SpanCondition) -> Stage {
     Stage::new(vec![name], move |rows| {
         let duration = |row: usize, array: &Int64Array| u64::try_from(array.value(row)).unwrap_or(0);
         Ok(match &condition {
-            SpanCondition::Service(text) | SpanCondition::Name(text) => {
-                let array: &StringArray = column(rows, name)?;
-                mask(rows, |row| array.value(row) == text)
-            }
             SpanCondition::Kind(kind) => {
                 let array: &Int32Array = column(rows, name)?;
                 mask(rows, |row| array.value(row) == *kind as i32)
@@ -160,19 +163,37 @@ fn plain_stage(condition: SpanCondition) -> Stage {
 
 type RowTest = Box<dyn FnMut(&RecordBatch) -> Result<BooleanBuffer, Unreadable> + Send>;
 
-/// Rows that pass one of the tests.
-fn attribute_stage(of_span: Option<RowTest>, of_resource: Option<RowTest>) -> Stage {
+/// Rows with an attribute of the span or of its resource whose text may be the value.
+fn attribute_stage(key: &str, value: &Value, of_span: bool, of_resource: bool) -> Stage {
     let mut columns = Vec::new();
-    columns.extend(of_span.is_some().then_some(span::ATTRIBUTES));
-    columns.extend(of_resource.is_some().then_some(span::RESOURCE));
-    let mut tests: Vec<RowTest> = of_span.into_iter().chain(of_resource).collect();
-    Stage::new(columns, move |rows| {
+    columns.extend(of_span.then_some(span::ATTRIBUTES));
+    columns.extend(of_resource.then_some(span::RESOURCE));
+    let mut tests: Vec<RowTest> = Vec::new();
+    tests.extend(of_span.then(|| span_attribute(key, value)));
+    tests.extend(of_resource.then(|| memoized_resource(key, value)));
+    let stage = Stage::new(columns, move |rows| {
         let mut passing = BooleanBuffer::new_unset(rows.num_rows());
         for test in &mut tests {
             passing = &passing | &test(rows)?;
         }
         Ok(BooleanArray::new(passing, None))
-    })
+    });
+    let wanted = Arc::new(WantedText::of(value));
+    let entry = of_span.then(|| {
+        let wanted = Arc::clone(&wanted);
+        let passes: TextTest = Arc::new(move |text| wanted.may_be(text));
+        (span::ATTRIBUTES, key.to_owned(), passes)
+    });
+    let text = of_resource.then(|| {
+        let key = key.to_owned();
+        let passes: TextTest = Arc::new(move |json| match resource_attribute(json, &key) {
+            Ok(text) => text.is_some_and(|text| wanted.may_be(&text)),
+            // Decoding the row says what is wrong.
+            Err(_) => true,
+        });
+        (span::RESOURCE, passes)
+    });
+    stage.on_pages(PageTest { text, entry })
 }
 
 /// Spans that have an attribute whose text may be the value. In the head keys and values are text, in files a
