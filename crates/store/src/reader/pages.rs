@@ -469,11 +469,7 @@ impl Run<'_> {
                 let (words, rest) = bytes[..count / 8].as_chunks::<8>();
                 let whole: u32 = words.iter().map(|word| u64::from_le_bytes(*word).count_ones()).sum();
                 let rest: u32 = rest.iter().map(|byte| byte.count_ones()).sum();
-                let last = if count % 8 > 0 {
-                    bytes[count / 8] & ((1 << (count % 8)) - 1)
-                } else {
-                    0
-                };
+                let last = bytes.get(count / 8).map_or(0, |byte| byte & ((1 << (count % 8)) - 1));
                 (whole + rest + last.count_ones()) as usize
             }
         }
