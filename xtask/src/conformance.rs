@@ -9,6 +9,7 @@
 //! a fast one must not. What a client needs is set up below the target folder and kept there for the next run.
 
 mod client;
+pub(crate) mod collector;
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -17,7 +18,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::process::{self, Child};
-use crate::{Failure, workspace};
+use crate::{Failure, demo, workspace};
 use client::Client;
 
 const HOT: &str = "planted_hot_path";
@@ -33,13 +34,29 @@ const CLIENT_PATIENCE: Duration = Duration::from_secs(120);
 /// of a run, and on a busy machine a request that counts time gets little of the processor.
 const SLOW_PERCENT_MIN: usize = 60;
 
+/// Not a client of its own: the demo's services send through it.
+const COLLECTOR: &str = "collector";
+
+/// How many flame graphs are asked for at a time.
+const JUDGES: usize = 4;
+
 /// Runs the clients of these names, or all.
 pub(crate) fn run(names: &[String]) -> Result<(), Failure> {
-    let clients = Client::chosen(names)?;
+    let clients = Client::chosen(names, COLLECTOR)?;
     process::run(workspace::cargo(&["build", "--locked", "--bin", "spanflame"]))?;
     let folder = workspace::target_dir()?.join("conformance");
     let run = folder.join(format!("run-{}", std::process::id()));
     std::fs::create_dir_all(&run)?;
+    if names.is_empty() || names.iter().any(|name| name == COLLECTOR) {
+        println!("{COLLECTOR}: setting up");
+        demo::run(&demo::Options {
+            check: true,
+            data: None,
+            port_base: None,
+            browse: None,
+            relay: Some(collector::set_up(&folder)?),
+        })?;
+    }
     let (mut server, http) = start_server(&run)?;
     for client in clients {
         println!("{}: setting up", client.name);
@@ -92,30 +109,69 @@ enum Linked {
 
 /// Looks at the flame graph of every request; fails on the first that names what did not run in it.
 fn judge(http: &str, linked: Linked, requests: &[Value]) -> Result<String, Failure> {
-    let (mut slow, mut hot, mut fast, mut ordinary) = (0, 0, 0, 0);
-    for request in requests {
-        process::check_interrupt()?;
-        let text = |key: &str| request[key].as_str().ok_or_else(|| format!("a request without {key}: {request}"));
-        let span = match linked {
-            Linked::Root => text("root")?,
-            Linked::Child => text("child")?,
-        };
-        let is_slow = request["slow"] == true;
-        let stacks = stacks(http, text("trace")?, span)?;
-        let (own, other) = if is_slow { (HOT, ORDINARY) } else { (ORDINARY, HOT) };
-        if stacks.contains(other) {
-            return Err(format!("the flame graph of {request} names {other}:\n{stacks}").into());
-        }
-        let found = usize::from(stacks.contains(own));
-        match is_slow {
-            true => (slow, hot) = (slow + 1, hot + found),
-            false => (fast, ordinary) = (fast + 1, ordinary + found),
-        }
+    let mut seen = Seen::default();
+    // Each question is a process that waits for the server and then the other way round.
+    let parts: Vec<&[Value]> = requests.chunks(requests.len().div_ceil(JUDGES).max(1)).collect();
+    let judged = std::thread::scope(|scope| {
+        let judges: Vec<_> = parts
+            .iter()
+            .map(|part| scope.spawn(|| Seen::of(http, linked, part).map_err(|failure| failure.to_string())))
+            .collect();
+        judges
+            .into_iter()
+            .map(|judge| judge.join().expect("a judge does not panic"))
+            .collect::<Vec<_>>()
+    });
+    for part in judged {
+        seen.add(&part?);
     }
+    let Seen { slow, hot, fast, ordinary } = seen;
     let summary = format!("{hot} of {slow} slow requests name {HOT}, {ordinary} of {fast} fast ones {ORDINARY}, none the other's");
     match slow > 0 && ordinary > 0 && hot * 100 >= slow * SLOW_PERCENT_MIN {
         true => Ok(summary),
         false => Err(format!("{summary}; expected {SLOW_PERCENT_MIN} % of the slow ones, and some fast ones").into()),
+    }
+}
+
+/// How many requests there were, and how many name their own function.
+#[derive(Default)]
+struct Seen {
+    slow: usize,
+    hot: usize,
+    fast: usize,
+    ordinary: usize,
+}
+
+impl Seen {
+    fn of(http: &str, linked: Linked, requests: &[Value]) -> Result<Seen, Failure> {
+        let mut seen = Seen::default();
+        for request in requests {
+            process::check_interrupt()?;
+            let text = |key: &str| request[key].as_str().ok_or_else(|| format!("a request without {key}: {request}"));
+            let span = match linked {
+                Linked::Root => text("root")?,
+                Linked::Child => text("child")?,
+            };
+            let is_slow = request["slow"] == true;
+            let stacks = stacks(http, text("trace")?, span)?;
+            let (own, other) = if is_slow { (HOT, ORDINARY) } else { (ORDINARY, HOT) };
+            if stacks.contains(other) {
+                return Err(format!("the flame graph of {request} names {other}:\n{stacks}").into());
+            }
+            let found = usize::from(stacks.contains(own));
+            match is_slow {
+                true => (seen.slow, seen.hot) = (seen.slow + 1, seen.hot + found),
+                false => (seen.fast, seen.ordinary) = (seen.fast + 1, seen.ordinary + found),
+            }
+        }
+        Ok(seen)
+    }
+
+    fn add(&mut self, other: &Seen) {
+        self.slow += other.slow;
+        self.hot += other.hot;
+        self.fast += other.fast;
+        self.ordinary += other.ordinary;
     }
 }
 

@@ -31,6 +31,8 @@ pub(crate) struct Options {
     pub(crate) port_base: Option<u16>,
     /// What to do with the page in a browser, after the verdict.
     pub(crate) browse: Option<Browse>,
+    /// An OpenTelemetry Collector that the services send through.
+    pub(crate) relay: Option<PathBuf>,
 }
 
 /// What a browser is for.
@@ -72,6 +74,7 @@ impl Options {
             data: None,
             port_base: None,
             browse: None,
+            relay: None,
         };
         let mut rest = arguments.iter();
         while let Some(argument) = rest.next() {
@@ -100,6 +103,7 @@ pub(crate) fn picture() -> Result<(), Failure> {
         data: None,
         port_base: None,
         browse: Some(Browse::Picture(workspace::target_dir()?.join("screenshots"))),
+        relay: None,
     })
 }
 

@@ -38,6 +38,18 @@ pub(crate) const TO_READ_TABLES: &[Need] = &[
     },
 ];
 
+/// To run a Java service with what Maven brings.
+pub(crate) const TO_RUN_JAVA: &[Need] = &[
+    Need {
+        probe: &["javac", "-version"],
+        package: "openjdk-17-jdk-headless",
+    },
+    Need {
+        probe: &["mvn", "--version"],
+        package: "maven",
+    },
+];
+
 /// To look at the page: the browser of its tests.
 pub(crate) const TO_BROWSE: &[Need] = &[Need {
     probe: &["chromium", "--version"],

@@ -31,14 +31,14 @@ const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
   check                        format, clippy, docs, layering, links, sources
-  test                         sets up, then check, every test, and demo --check
+  test                         sets up, then check, demo --check, conformance, and every test
   demo [--check] [--data DIR] [--port-base N]
                                starts a server, three services and load, and shows what made a slow request slow;
                                --check compares what was found with what was planted and ends
   screenshots                  pictures of every screen of the page on the demo's data, in target/screenshots
   ui                           builds the web page, which the next build of the server takes in; needs Node 20
-  conformance [CLIENT..]       published clients, unchanged, against a server; needs Go, Python 3 and Node 20, and packages from
-                               their registries the first time
+  conformance [CLIENT..]       published clients, unchanged, against a server: go-root, go-all, java, python, node, collector; needs Go,
+                               Python 3 and Node 20, and packages from their registries the first time
   bench [--quick] [ARGS..]     measures a release server; ARGS go to the driver (see bench/README.md)
 ";
 

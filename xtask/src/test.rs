@@ -2,9 +2,9 @@
 
 use crate::demo::{self, Browse, Options};
 use crate::steps::Steps;
-use crate::{Failure, check, machine, process, ui, workspace};
+use crate::{Failure, check, conformance, machine, process, ui, workspace};
 
-/// Sets up, checks, runs every test, then the demo with its verdict.
+/// Sets up, checks, runs the demo with its verdict, the published clients, and every test.
 pub(crate) fn run() -> Result<(), Failure> {
     let mut steps = Steps::new();
     steps.step("what the machine lacks", || {
@@ -18,8 +18,10 @@ pub(crate) fn run() -> Result<(), Failure> {
             data: None,
             port_base: None,
             browse: Some(Browse::Test),
+            relay: None,
         })
     })?;
+    steps.step("published clients", || conformance::run(&[]))?;
     steps.step("tests", || process::run(workspace::cargo(&["test", "--workspace", "--locked"])))?;
     steps.summary();
     Ok(())

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use super::Linked;
-use crate::{Failure, process, workspace};
+use crate::{Failure, machine, process, workspace};
 
 /// A program in `examples/clients`.
 pub(super) struct Client {
@@ -18,11 +18,12 @@ pub(super) struct Client {
 #[derive(Clone, Copy)]
 enum Language {
     Go,
+    Java,
     Python,
     Node,
 }
 
-const CLIENTS: [Client; 4] = [
+const CLIENTS: [Client; 5] = [
     Client {
         name: "go-root",
         linked: Linked::Root,
@@ -34,6 +35,12 @@ const CLIENTS: [Client; 4] = [
         linked: Linked::Child,
         language: Language::Go,
         arguments: &["all"],
+    },
+    Client {
+        name: "java",
+        linked: Linked::Root,
+        language: Language::Java,
+        arguments: &[],
     },
     Client {
         name: "python",
@@ -50,9 +57,10 @@ const CLIENTS: [Client; 4] = [
 ];
 
 impl Client {
-    /// The clients of these names; all if there are none.
-    pub(super) fn chosen(names: &[String]) -> Result<Vec<Client>, Failure> {
-        let known = CLIENTS.map(|client| client.name);
+    /// The clients of these names, among which may be `other` that is none; all if there are no names.
+    pub(super) fn chosen(names: &[String], other: &'static str) -> Result<Vec<Client>, Failure> {
+        let mut known: Vec<&str> = CLIENTS.iter().map(|client| client.name).collect();
+        known.push(other);
         if let Some(unknown) = names.iter().find(|name| !known.contains(&name.as_str())) {
             return Err(format!("unknown client {unknown}, expected some of {}", known.join(", ")).into());
         }
@@ -73,6 +81,25 @@ impl Client {
                     .arg(".")
                     .current_dir(source("go"));
                 process::run(build)
+            }
+            Language::Java => {
+                machine::provide(machine::TO_RUN_JAVA)?;
+                let (jars, classes) = (folder.join("java/jars"), folder.join("java/classes"));
+                std::fs::create_dir_all(&classes)?;
+                let mut fetch = Command::new("mvn");
+                fetch
+                    .args(["--quiet", "--batch-mode", "dependency:copy-dependencies"])
+                    .arg(format!("-DoutputDirectory={}", jars.display()))
+                    .current_dir(source("java"));
+                process::run(fetch)?;
+                let mut compile = Command::new("javac");
+                compile
+                    .arg("-classpath")
+                    .arg(jars.join("*"))
+                    .arg("-d")
+                    .arg(&classes)
+                    .arg(source("java").join("Main.java"));
+                process::run(compile)
             }
             Language::Python => {
                 let (venv, wanted) = (folder.join("python"), source("python").join("requirements.txt"));
@@ -104,6 +131,7 @@ impl Client {
     pub(super) fn command(&self, folder: &Path, http: &str, truth: &Path, seconds: u32) -> Command {
         let mut command = match self.language {
             Language::Go => Command::new(folder.join("go")),
+            Language::Java => java(&folder.join("java"), http),
             Language::Python => {
                 let mut command = Command::new(folder.join("python/bin/python"));
                 command.arg(source("python").join("main.py"));
@@ -118,6 +146,32 @@ impl Client {
         command.arg(http).arg(truth).arg(seconds.to_string()).args(self.arguments);
         command
     }
+}
+
+/// A Java program under both agents, as their documentation has it.
+fn java(folder: &Path, http: &str) -> Command {
+    let (jars, service) = (folder.join("jars"), "conformance-java");
+    let agent = |name: &str| format!("-javaagent:{}", jars.join(name).display());
+    // The application brings the API, and the OpenTelemetry agent stands behind it.
+    let api = ["api", "common", "context"].map(|part| jars.join(format!("opentelemetry-{part}.jar")));
+    let classpath: Vec<String> = std::iter::once(&folder.join("classes"))
+        .chain(&api)
+        .map(|path| path.display().to_string())
+        .collect();
+    let mut command = Command::new("java");
+    command
+        .args([agent("agent.jar"), agent("opentelemetry-javaagent.jar")])
+        .args(["-classpath", &classpath.join(":")])
+        .arg("Main")
+        .env("OTEL_JAVAAGENT_EXTENSIONS", jars.join("otel.jar"))
+        .env("OTEL_PYROSCOPE_START_PROFILING", "false")
+        .envs([("OTEL_SERVICE_NAME", service), ("PYROSCOPE_APPLICATION_NAME", service)])
+        .envs([("OTEL_EXPORTER_OTLP_ENDPOINT", http), ("PYROSCOPE_SERVER_ADDRESS", http)])
+        .envs([("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf"), ("PYROSCOPE_FORMAT", "jfr")])
+        .envs([("OTEL_METRICS_EXPORTER", "none"), ("OTEL_LOGS_EXPORTER", "none")])
+        .envs([("PYROSCOPE_PROFILER_EVENT", "itimer"), ("PYROSCOPE_PROFILING_INTERVAL", "10ms")])
+        .env("PYROSCOPE_UPLOAD_INTERVAL", "3s");
+    command
 }
 
 fn source(language: &str) -> std::path::PathBuf {

@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde_json::Value;
 
 use super::Options;
+use crate::conformance::collector::Relay;
 use crate::process::{self, Child};
 use crate::{Failure, workspace};
 
@@ -20,6 +21,7 @@ const READY_PATIENCE: Duration = Duration::from_secs(60);
 pub(super) struct Stage {
     load: Option<Child>,
     services: Vec<Child>,
+    relay: Option<Child>,
     server: Child,
     http: String,
     otlp: String,
@@ -66,10 +68,17 @@ impl Stage {
         let bound: Value = serde_json::from_slice(&std::fs::read(&ready)?)?;
         let address = |name: &str| bound[name].as_str().map(|address| format!("http://{address}"));
         let http = address("http").ok_or_else(|| format!("the server's ready file names no http: {bound}"))?;
-        let otlp = address("otlp_grpc").ok_or_else(|| format!("the server's ready file names no otlp_grpc: {bound}"))?;
+        let mut otlp = address("otlp_grpc").ok_or_else(|| format!("the server's ready file names no otlp_grpc: {bound}"))?;
+        let mut relay = None;
+        if let Some(program) = &options.relay {
+            let started = Relay::start(program, &otlp, &scratch.path)?;
+            (relay, otlp) = (Some(started.child), started.otlp);
+            println!("services send through {} at {otlp}", program.display());
+        }
         let mut stage = Stage {
             load: None,
             services: Vec::new(),
+            relay,
             server,
             http,
             otlp,
@@ -106,7 +115,8 @@ impl Stage {
     /// Fails if any process has ended.
     pub(super) fn check_alive(&mut self) -> Result<(), Failure> {
         self.server.check_alive()?;
-        self.services.iter_mut().chain(&mut self.load).try_for_each(Child::check_alive)
+        let others = self.services.iter_mut().chain(&mut self.relay).chain(&mut self.load);
+        others.into_iter().try_for_each(Child::check_alive)
     }
 
     /// Leaves the logs of this run for whoever looks into its failure.

@@ -63,19 +63,14 @@ struct Row {
     good: bool,
 }
 
-/// Waits until the last slow request of each kind can be explained.
+/// Waits until every slow request has enough samples in one of its spans: spans and samples of a trace arrive apart.
 pub(super) fn wait_for_samples(ask: &Ask, records: &[Record]) -> Result<(), Failure> {
-    let last: Vec<&Record> = CAUSES
-        .iter()
-        .filter_map(|cause| records.iter().rev().find(|record| record.plant == cause.plant))
-        .collect();
-    process::wait_until("arrival of the samples of the last slow requests", SAMPLES_PATIENCE, || {
-        for record in &last {
-            let Some(profile) = trace_profile(ask, &record.trace_id)? else {
-                return Ok(false);
-            };
-            if profile["samples"].as_u64().unwrap_or_default() < SAMPLES_TO_NAME {
-                return Ok(false);
+    let is_planted = |record: &&Record| CAUSES.iter().any(|cause| cause.plant == record.plant);
+    process::wait_until("arrival of the samples of the slow requests", SAMPLES_PATIENCE, || {
+        for record in records.iter().filter(is_planted) {
+            match explain(ask, &record.trace_id)? {
+                Some((_, hottest)) if hottest.of_samples >= SAMPLES_TO_NAME => {}
+                _ => return Ok(false),
             }
         }
         Ok(true)
