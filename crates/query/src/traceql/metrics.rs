@@ -53,7 +53,7 @@ pub(crate) struct Operand {
 }
 
 /// Metrics functions, as they are written.
-const FUNCTIONS: [&str; 9] = [
+pub(super) const FUNCTIONS: [&str; 9] = [
     "rate",
     "count_over_time",
     "min_over_time",

@@ -203,7 +203,11 @@ fn what_is_not_supported_is_named() {
     );
     check_error(
         "{} | rate()",
-        "line 1, column 6: `rate` is not expected here, expected `{` or `count()`, `min`, `max`, `sum` or `avg` or `by` or `select` or `coalesce()`",
+        "line 1, column 6: `rate` makes this a metrics query, which a search of spans does not answer, expected a range query of metrics or `count()`, `min`, `max`, `sum` or `avg`",
+    );
+    check_error(
+        "{} | rates()",
+        "line 1, column 6: `rates` is not expected here, expected `{` or `count()`, `min`, `max`, `sum` or `avg` or `by` or `select` or `coalesce()`",
     );
     check_error(
         "{} } {}",

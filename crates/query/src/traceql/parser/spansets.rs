@@ -4,6 +4,7 @@ use super::super::ast::{Comparator, Expr, Field, Intrinsic};
 use super::super::check;
 use super::super::error::Error;
 use super::super::lexer::TokenKind;
+use super::super::metrics;
 use super::super::spanset::{Answers, Relation, Scalar, Spanset, Stage, Way};
 use super::{NESTING_MAX, Parser};
 
@@ -139,7 +140,7 @@ impl Parser {
             TokenKind::Word(word) if sign > 0.0 => return self.aggregate(word),
             _ => {
                 self.next -= 1;
-                return Err(self.unexpected(&STAGES));
+                return Err(self.no_stage());
             }
         };
         Ok(Scalar::Number(sign * number))
@@ -158,7 +159,7 @@ impl Parser {
             "avg" => Scalar::Avg,
             _ => {
                 self.next -= 1;
-                return Err(self.unexpected(&STAGES));
+                return Err(self.no_stage());
             }
         };
         self.expect("(")?;
@@ -185,6 +186,17 @@ impl Parser {
                 self.expect(")")?;
                 return Ok(fields);
             }
+        }
+    }
+
+    fn no_stage(&self) -> Error {
+        let token = self.peek();
+        match &token.kind {
+            TokenKind::Word(word) if metrics::FUNCTIONS.contains(&word.as_str()) => {
+                let message = format!("`{word}` makes this a metrics query, which a search of spans does not answer");
+                Error::expecting(token.at, message, &["a range query of metrics", STAGES[1]])
+            }
+            _ => self.unexpected(&STAGES),
         }
     }
 
