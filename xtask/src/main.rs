@@ -2,10 +2,11 @@
 //!
 //! ```text
 //! cargo xtask check    what can be seen without running: format, lints, docs, layering, links
-//! cargo xtask test     all of CI: sets up, checks, runs every test, then the demo with its verdict
+//! cargo xtask test     all of CI: sets up, checks, runs the demo with its verdict, published clients, fuzz targets, every test
 //! cargo xtask demo     a server, three services and load; shows what made a slow request slow
 //! cargo xtask ui       builds the web page
-//! cargo xtask conformance  published clients against a server: Go, Python, Node
+//! cargo xtask conformance  published clients against a server
+//! cargo xtask fuzz     every decoder and parser on inputs that look for faults
 //! cargo xtask bench    measures a release server with the corpus
 //! ```
 //!
@@ -15,6 +16,7 @@ mod bench;
 mod check;
 mod conformance;
 mod demo;
+mod fuzz;
 mod machine;
 mod process;
 mod steps;
@@ -39,6 +41,8 @@ usage: cargo xtask COMMAND
   ui                           builds the web page, which the next build of the server takes in; needs Node 20
   conformance [CLIENT..]       published clients, unchanged, against a server: go-root, go-all, java, python, node, collector; needs Go,
                                Python 3 and Node 20, and packages from their registries the first time
+  fuzz [--seconds N] [TARGET..]
+                               every decoder and parser on inputs that look for faults, 10 s each; begins with the files in testdata
   bench [--quick] [ARGS..]     measures a release server; ARGS go to the driver (see bench/README.md)
 ";
 
@@ -63,6 +67,7 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
         "test" => no_more(rest).and_then(|()| test::run()),
         "demo" => demo::run(&demo::Options::parse(rest)?),
         "conformance" => conformance::run(rest),
+        "fuzz" => fuzz::run(&fuzz::Options::parse(rest)?),
         "bench" => bench::run(rest),
         "screenshots" => no_more(rest).and_then(|()| demo::picture()),
         "ui" => no_more(rest).and_then(|()| ui::build()),

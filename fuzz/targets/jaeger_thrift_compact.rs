@@ -1,0 +1,6 @@
+#![no_main]
+
+use spanflame_formats::jaeger;
+use spanflame_fuzz::{check, limits};
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| check(jaeger::decode_thrift_datagram(bytes, &limits())));
