@@ -15,7 +15,21 @@ test("an end is digits, now, or a time ago", () => {
   check("now-90m", NOW - 5_400_000_000_000n);
   check("now-14d", NOW - 14n * 86_400_000_000_000n);
   check("1796076315462194529", NOW);
-  for (const text of ["", "yesterday", "now-1w", "now+1h", "-5", "1e18", "now-1h; drop"]) check(text, null);
+  check("2026-11-30T22:05:00Z", 1_796_076_300_000_000_000n);
+  check("2026-11-30Z", 1_795_996_800_000_000_000n);
+  for (const text of [
+    "",
+    "yesterday",
+    "2026-11-31T00:00:00Z",
+    "2026-11-30T22:05:00",
+    "Z",
+    "now-1w",
+    "now+1h",
+    "-5",
+    "1e18",
+    "now-1h; drop",
+  ])
+    check(text, null);
 });
 
 test("a range is never empty and never reversed", () => {

@@ -1,10 +1,11 @@
 /**
  * The stretch of time that a screen looks at, as it stands in the URL and as the server is asked.
  *
- * In the URL either end is absolute (digits: nanoseconds since the epoch) or relative to the moment of asking: `now`,
- * `now-1h`, `now-90m`. Absent ends are the default: `now-1h` until `now`. Ranges are half-open and never empty.
+ * In the URL either end is absolute (digits: nanoseconds since the epoch; or ISO 8601 in UTC: `2026-11-30T22:05:00Z`) or relative to the
+ * moment of asking: `now`, `now-1h`, `now-90m`. Absent ends are the default: `now-1h` until `now`. Ranges are half-open and never empty.
  */
 
+import { parseInstant } from "./instant";
 import { parseNano } from "./nano";
 
 /** Both ends as the URL writes them. */
@@ -55,13 +56,18 @@ const UNIT_NS: Record<string, bigint> = {
   d: 86_400_000_000_000n,
 };
 
-/** Reads one end; `null` if it is neither digits nor relative. */
+/** Reads one end; `null` if it is neither digits, nor ISO 8601 in UTC, nor relative. */
 export function resolveTime(text: string, now: bigint): bigint | null {
   const trimmed = text.trim();
   if (trimmed === "now") return now;
   const relative = /^now-([0-9]{1,6})([smhd])$/.exec(trimmed);
   if (relative?.[1] && relative[2]) return now - BigInt(relative[1]) * (UNIT_NS[relative[2]] ?? 0n);
-  return parseNano(trimmed);
+  return absolute(trimmed);
+}
+
+/** Digits, or ISO 8601 in UTC. */
+function absolute(text: string): bigint | null {
+  return text.endsWith("Z") ? parseInstant(text.slice(0, -1), "utc") : parseNano(text);
 }
 
 /** Reads both ends; `null` unless `start < end`. */
@@ -80,7 +86,7 @@ export function isRelative(text: RangeText): boolean {
 export function rangeText(search: { start?: string | undefined; end?: string | undefined }): RangeText {
   const end = search.end ?? RANGE_DEFAULT.end;
   // A start that is not said is an hour before an end that is, as the server has it.
-  const ended = search.start === undefined ? parseNano(end) : null;
+  const ended = search.start === undefined ? absolute(end) : null;
   if (ended !== null) return { start: String(ended - (UNIT_NS.h ?? 0n)), end };
   return { start: search.start ?? RANGE_DEFAULT.start, end };
 }
