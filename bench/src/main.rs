@@ -7,9 +7,10 @@
 //! Traces, profiles and Pyroscope's pushes are measured apart, each with a fresh data directory. Cost is the server's CPU time, user and system,
 //! *all in*: until log, flush and compaction are quiet. Every answer whose truth the corpus knows is compared with it, and a
 //! difference fails the run: a fast wrong answer is no result. Progress goes to standard error, the report (JSON) to standard
-//! output.
+//! output. `faults` measures nothing: it lets servers die and counts what is left ([`faults`]).
 
 mod corpus;
+mod faults;
 mod load;
 mod options;
 mod quantiles;
@@ -29,6 +30,18 @@ type Failure = Box<dyn std::error::Error>;
 #[tokio::main]
 async fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let Some(("faults", rest)) = arguments.split_first().map(|(first, rest)| (first.as_str(), rest)) {
+        return match faults::run(rest).await {
+            Ok(report) => {
+                println!("{report:#}");
+                ExitCode::SUCCESS
+            }
+            Err(failure) => {
+                eprintln!("error: {failure}");
+                ExitCode::FAILURE
+            }
+        };
+    }
     match measure(&arguments).await {
         Ok((report, differences)) => {
             println!("{report:#}");

@@ -78,7 +78,7 @@ impl Options {
     }
 }
 
-fn number(flag: &str, text: &str) -> Result<u64, Failure> {
+pub(crate) fn number(flag: &str, text: &str) -> Result<u64, Failure> {
     text.replace('_', "")
         .parse()
         .map_err(|_| format!("{flag} is {text}, expected a whole number").into())

@@ -39,6 +39,17 @@ const QUIET_STEP: Duration = Duration::from_secs(1);
 impl Server {
     /// Starts the binary with an empty or used data directory and waits until it is ready.
     pub(crate) async fn start(binary: &Path, data: &Path, work_dir: &Path) -> Result<Server, Failure> {
+        Server::start_with(binary, data, work_dir, &[], &[]).await
+    }
+
+    /// The same with more flags, and variables of its environment.
+    pub(crate) async fn start_with(
+        binary: &Path,
+        data: &Path,
+        work_dir: &Path,
+        flags: &[&str],
+        environment: &[(&str, String)],
+    ) -> Result<Server, Failure> {
         let ready_file = work_dir.join("server.ready");
         let _ = std::fs::remove_file(&ready_file);
         let log = std::fs::File::create(work_dir.join("server.log"))?;
@@ -49,7 +60,9 @@ impl Server {
             .arg(data)
             .arg("--ready-file")
             .arg(&ready_file)
-            .args(["--own-telemetry", "false"]);
+            .args(["--own-telemetry", "false"])
+            .args(flags)
+            .envs(environment.iter().map(|(name, value)| (name, value)));
         for flag in ["--http", "--otlp-grpc", "--otlp-http"] {
             command.args([flag, "127.0.0.1:0"]);
         }
@@ -124,6 +137,18 @@ impl Server {
             }
         }
         Ok((rest_began - start).as_secs_f64())
+    }
+
+    /// Whether the process is no more.
+    pub(crate) fn has_ended(&mut self) -> Result<bool, Failure> {
+        Ok(self.process.0.try_wait()?.is_some())
+    }
+
+    /// Ends the process at once, without any clean-up.
+    pub(crate) fn kill(&mut self) -> Result<(), Failure> {
+        self.process.0.kill()?;
+        self.process.0.wait()?;
+        Ok(())
     }
 
     /// Asks the server to end and returns how long it took, in milliseconds.

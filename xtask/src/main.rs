@@ -6,6 +6,7 @@
 //! cargo xtask demo     a server, three services and load; shows what made a slow request slow
 //! cargo xtask ui       builds the web page
 //! cargo xtask conformance  published clients against a server
+//! cargo xtask faults   servers that die, and whether they kept what they acknowledged
 //! cargo xtask fuzz     every decoder and parser on inputs that look for faults
 //! cargo xtask bench    measures a release server with the corpus
 //! ```
@@ -16,6 +17,7 @@ mod bench;
 mod check;
 mod conformance;
 mod demo;
+mod faults;
 mod fuzz;
 mod machine;
 mod process;
@@ -41,6 +43,8 @@ usage: cargo xtask COMMAND
   ui                           builds the web page, which the next build of the server takes in; needs Node 20
   conformance [CLIENT..]       published clients, unchanged, against a server: go-root, go-all, java, python, node, collector; needs Go,
                                Python 3 and Node 20, and packages from their registries the first time
+  faults [--deaths N] [--seed N]
+                               a server that dies 10 times under clients that send again, and what is left of what it acknowledged
   fuzz [--seconds N] [TARGET..]
                                every decoder and parser on inputs that look for faults, 10 s each; begins with the files in testdata
   bench [--quick] [ARGS..]     measures a release server; ARGS go to the driver (see bench/README.md)
@@ -67,6 +71,7 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
         "test" => no_more(rest).and_then(|()| test::run()),
         "demo" => demo::run(&demo::Options::parse(rest)?),
         "conformance" => conformance::run(rest),
+        "faults" => faults::run(rest),
         "fuzz" => fuzz::run(&fuzz::Options::parse(rest)?),
         "bench" => bench::run(rest),
         "screenshots" => no_more(rest).and_then(|()| demo::picture()),

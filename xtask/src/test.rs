@@ -2,9 +2,9 @@
 
 use crate::demo::{self, Browse, Options};
 use crate::steps::Steps;
-use crate::{Failure, check, conformance, fuzz, machine, process, ui, workspace};
+use crate::{Failure, check, conformance, faults, fuzz, machine, process, ui, workspace};
 
-/// Sets up, checks, runs the demo with its verdict, the published clients, the fuzz targets, and every test.
+/// Sets up, checks, runs the demo with its verdict, the published clients, servers that die, the fuzz targets, and every test.
 pub(crate) fn run() -> Result<(), Failure> {
     let mut steps = Steps::new();
     steps.step("what the machine lacks", || {
@@ -22,6 +22,7 @@ pub(crate) fn run() -> Result<(), Failure> {
         })
     })?;
     steps.step("published clients", || conformance::run(&[]))?;
+    steps.step("servers that die", || faults::run(&[]))?;
     steps.step("fuzz targets", || fuzz::run(&fuzz::Options::in_ci()))?;
     steps.step("tests", || process::run(workspace::cargo(&["test", "--workspace", "--locked"])))?;
     steps.summary();

@@ -1,4 +1,4 @@
-//! Synthetic traces and profiles whose right answer is known (a dev-dependency only).
+//! Synthetic traces and profiles whose right answer is known (for tests and the bench driver only).
 //!
 //! Builders make single spans, stacks and profiles without ceremony. [`Workload`] simulates services whose
 //! threads interleave many requests, and writes down, as it happens, what each span ran: a query is then judged

@@ -31,7 +31,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     ("spanflame-testkit", &["model", "proto", "context", "formats"]),
-    ("spanflame-bench", &["model", "proto", "formats"]),
+    ("spanflame-bench", &["model", "proto", "formats", "testkit"]),
     ("spanflame-shop", &["sdk"]),
     ("xtask", &[]),
 ];
