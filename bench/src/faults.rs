@@ -7,9 +7,9 @@
 //! Clients send traces and linked profiles over HTTP and send again what was not acknowledged, as exporters do. The server
 //! is killed after a random time, or dies by itself at a named point of the store (debug builds: `SPANFLAME_CRASH_AT`), and is
 //! started again over the same directory. At the end every request was acknowledged, and each of its spans and samples must be
-//! there once: by trace, and in the totals of services. The same seed gives the same schedule of deaths.
+//! there once: in a walk over all spans, by trace, and in the totals of services. The same seed gives the same schedule of deaths.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -38,6 +38,8 @@ const SERVICES: u64 = 3;
 const SPANS: u64 = 5;
 /// CPU time of each of a request's samples, times its number among the service's values.
 const SAMPLE_NS: u64 = 10_000_000;
+/// So many requests are asked for by trace, evenly spread.
+const TRACES_MAX: u64 = 300;
 const PATIENCE: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -213,39 +215,17 @@ impl Scene {
             }
         }
         let requests = sent.next.load(Ordering::SeqCst);
-        let ask = async |path: String| -> Result<Value, Failure> {
-            Ok(client.get(format!("{address}/api/v1{path}")).send().await?.json().await?)
-        };
-        for number in 0..requests {
-            let trace = ask(format!("/traces/{}", trace_id(number))).await?;
-            let mut ids: Vec<&str> = trace["spans"]
-                .as_array()
-                .into_iter()
-                .flatten()
-                .filter_map(|span| span["span_id"].as_str())
-                .collect();
-            ids.sort_unstable();
-            let expected: Vec<String> = (0..SPANS).map(|at| span_id(number, at)).collect();
-            if ids != expected {
-                return Err(format!("request {number} was acknowledged, its trace has the spans {ids:?}, expected {expected:?}").into());
-            }
-            let profile = ask(format!("/traces/{}/profile", trace_id(number))).await?;
-            if (profile["samples"].as_u64(), profile["total"].as_u64()) != (Some(SPANS), Some(SPANS * SAMPLE_NS)) {
-                return Err(format!(
-                    "request {number} was acknowledged, its trace has {} samples of {} ns, expected {SPANS} of {}",
-                    profile["samples"],
-                    profile["total"],
-                    SPANS * SAMPLE_NS
-                )
-                .into());
-            }
-        }
+        let api = Api { client, address };
         let range = format!(
             "start={}&end={}",
             sent.begin_unix_nano - 1,
             sent.begin_unix_nano + (requests + 100) * 1_000_000
         );
-        let services = ask(format!("/services?{range}")).await?;
+        api.check_spans(&range, requests).await?;
+        for number in (0..requests).step_by((requests / TRACES_MAX + 1) as usize) {
+            api.check_trace(number).await?;
+        }
+        let services = api.get(&format!("/services?{range}")).await?;
         for service in 0..SERVICES {
             let name = format!("service-{service}");
             let count = (requests + SERVICES - 1 - service) / SERVICES;
@@ -263,6 +243,64 @@ impl Scene {
         }
         server.stop().await?;
         Ok(requests)
+    }
+}
+
+/// The native API of a running server.
+struct Api {
+    client: reqwest::Client,
+    address: String,
+}
+
+impl Api {
+    async fn get(&self, path: &str) -> Result<Value, Failure> {
+        let answer = self.client.get(format!("{}/api/v1{path}", self.address)).send().await?;
+        Ok(answer.error_for_status()?.json().await?)
+    }
+
+    /// Walks all spans: each of every request is there once, with its one sample.
+    async fn check_spans(&self, range: &str, requests: u64) -> Result<(), Failure> {
+        let (mut seen, mut page) = (HashSet::new(), String::new());
+        loop {
+            let answer = self.get(&format!("/spans?{range}&order=start&limit=10000{page}")).await?;
+            for span in answer["spans"].as_array().into_iter().flatten() {
+                let text = |key: &str| span[key].as_str().unwrap_or_default().to_owned();
+                if !seen.insert((text("trace_id"), text("span_id"))) {
+                    return Err(format!("this span is there twice: {span}").into());
+                }
+                if (span["samples"].as_u64(), span["cpu_ns"].as_u64()) != (Some(1), Some(SAMPLE_NS)) {
+                    return Err(format!("this span has not one sample of {SAMPLE_NS} ns: {span}").into());
+                }
+            }
+            match answer["next_page"].as_str() {
+                Some(next) => page = format!("&page={next}"),
+                None => break,
+            }
+        }
+        for number in 0..requests {
+            for at in 0..SPANS {
+                if !seen.remove(&(trace_id(number), span_id(number, at))) {
+                    return Err(format!("span {at} of request {number} was acknowledged and is not there").into());
+                }
+            }
+        }
+        match seen.is_empty() {
+            true => Ok(()),
+            false => Err(format!("{} spans are there that nobody sent", seen.len()).into()),
+        }
+    }
+
+    /// Asks for one request by its trace.
+    async fn check_trace(&self, number: u64) -> Result<(), Failure> {
+        let trace = self.get(&format!("/traces/{}", trace_id(number))).await?;
+        let spans = trace["spans"].as_array().map_or(0, Vec::len) as u64;
+        let profile = self.get(&format!("/traces/{}/profile", trace_id(number))).await?;
+        let found = (Some(spans), profile["samples"].as_u64(), profile["total"].as_u64());
+        let expected = (Some(SPANS), Some(SPANS), Some(SPANS * SAMPLE_NS));
+        match found == expected {
+            true => Ok(()),
+            false => Err(format!("the trace of request {number} has (spans, samples, ns) {found:?}, expected {expected:?}").into()),
+        }
     }
 }
 
