@@ -13,13 +13,15 @@ use opentelemetry_proto::tonic::trace::v1::status::StatusCode;
 use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans, Span, Status};
 
 use crate::budget::Budget;
-use crate::{Decoded, Error, Limits, otlp};
+use crate::rejects::Rejects;
+use crate::{Decoded, Error, Limits, Reason, Subject, otlp};
 
 /// Collects the spans of one request.
 pub(crate) struct SpanBatch<'a> {
     limits: &'a Limits,
     budget: Budget,
     groups: Vec<ResourceSpans>,
+    rejects: Rejects,
 }
 
 impl<'a> SpanBatch<'a> {
@@ -28,7 +30,13 @@ impl<'a> SpanBatch<'a> {
             limits,
             budget: Budget::new(limits),
             groups: Vec::new(),
+            rejects: Rejects::new(),
         }
+    }
+
+    /// Counts what is left out because OTLP's messages could not even say it.
+    pub(crate) fn refuse(&mut self, subject: Subject, reason: Reason, example: impl FnOnce() -> String) {
+        self.rejects.add(subject, reason, example);
     }
 
     /// Charges what is about to be kept; fails if the request has unfolded into too much.
@@ -77,7 +85,9 @@ impl<'a> SpanBatch<'a> {
         let request = ExportTraceServiceRequest {
             resource_spans: self.groups,
         };
-        otlp::traces::from_message(request, self.limits)
+        let mut decoded = otlp::traces::from_message(request, self.limits);
+        decoded.rejects.merge(self.rejects);
+        decoded
     }
 }
 

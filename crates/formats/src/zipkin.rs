@@ -21,7 +21,10 @@ use serde::de::{DeserializeSeed, Deserializer, SeqAccess, Visitor};
 
 use self::bounded::{List, Micros, Tags};
 use crate::foreign::{SpanBatch, attribute, kind, text};
-use crate::{Decoded, Error, Limits};
+use crate::{Decoded, Error, Limits, Reason, Subject};
+
+/// The attribute that marks the server's half of a shared span.
+pub const SHARED: &str = "zipkin.shared";
 
 const FORMAT: &str = "list of Zipkin spans";
 
@@ -129,7 +132,26 @@ impl<'de> Visitor<'de> for &mut SpanReader<'_> {
 }
 
 impl SpanReader<'_> {
-    fn add(&mut self, sent: JsonSpan<'_>) -> Result<(), Error> {
+    fn add(&mut self, mut sent: JsonSpan<'_>) -> Result<(), Error> {
+        let name = sent.name.clone().unwrap_or_default();
+        let refusal = |what: &str, digits: &str, digits_max: usize| {
+            let shown: String = digits.chars().take(80).collect();
+            format!("span {name:?} has {what} {shown:?}, expected 1 to {digits_max} hex digits")
+        };
+        if id::<16>(&sent.trace_id).is_none() {
+            let text = || refusal("trace id", &sent.trace_id, 32);
+            self.batch.refuse(Subject::Span, Reason::InvalidTraceId, text);
+            return Ok(());
+        }
+        if id::<8>(&sent.id).is_none() {
+            let text = || refusal("id", &sent.id, 16);
+            self.batch.refuse(Subject::Span, Reason::InvalidSpanId, text);
+            return Ok(());
+        }
+        if let Some(parent) = sent.parent_id.take_if(|parent| !parent.is_empty() && id::<8>(parent).is_none()) {
+            let text = || refusal("parent id", &parent, 16);
+            self.batch.refuse(Subject::Link, Reason::InvalidParentSpanId, text);
+        }
         let local = sent.local_endpoint.as_ref();
         let service = local.and_then(|endpoint| endpoint.service_name.as_deref()).unwrap_or_default();
         let group = match self.groups.get(service) {
@@ -169,13 +191,13 @@ fn to_span(sent: JsonSpan<'_>) -> Span {
         peer.filter(|name| !name.is_empty())
             .map(|name| attribute("peer.service", text(name))),
     );
-    for (key, set) in [("zipkin.shared", shared), ("zipkin.debug", sent.debug == Some(true))] {
+    for (key, set) in [(SHARED, shared), ("zipkin.debug", sent.debug == Some(true))] {
         attributes.extend(set.then(|| attribute(key, Value::BoolValue(true))));
     }
     Span {
-        trace_id: id::<16>(&sent.trace_id),
-        span_id: id::<8>(&sent.id),
-        parent_span_id: parent.map_or_else(Vec::new, id::<8>),
+        trace_id: id::<16>(&sent.trace_id).unwrap_or_default(),
+        span_id: id::<8>(&sent.id).unwrap_or_default(),
+        parent_span_id: parent.and_then(id::<8>).unwrap_or_default(),
         name: sent.name.map_or_else(String::new, Cow::into_owned),
         kind: kind as i32,
         flags: match is_remote {
@@ -210,19 +232,17 @@ fn endpoint(attributes: &mut Vec<KeyValue>, endpoint: Option<&Endpoint<'_>>, pre
     }
 }
 
-/// The bytes of an id in hex, leading zeros left out or not. What is no such id is none, which is then refused.
-fn id<const BYTES: usize>(digits: &str) -> Vec<u8> {
+/// The bytes of an id in hex, leading zeros left out or not; `None` for what is none.
+fn id<const BYTES: usize>(digits: &str) -> Option<Vec<u8>> {
     if digits.len() > 2 * BYTES || digits.is_empty() {
-        return Vec::new();
+        return None;
     }
-    let padded = format!("{digits:0>width$}", width = 2 * BYTES);
-    hex::decode(padded).unwrap_or_default()
+    hex::decode(format!("{digits:0>width$}", width = 2 * BYTES)).ok()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Reason, Subject};
     use spanflame_model::{SpanKind, StatusCode};
 
     fn read(json: &str) -> Decoded {
@@ -281,9 +301,29 @@ mod tests {
         assert_eq!(decoded.batch.spans.len(), 1);
         assert_eq!(decoded.rejects.count_of(Subject::Span, Reason::InvalidTraceId), 1);
         assert_eq!(decoded.rejects.count_of(Subject::Span, Reason::TimeOutOfRange), 1);
+        assert_eq!(
+            decoded.rejects.examples()[1],
+            "span \"\" has trace id \"xyz\", expected 1 to 32 hex digits"
+        );
         for bad in ["{}", "[", "[1]", r#"[{"traceId":1}]"#] {
             assert!(decode(bad.as_bytes(), &Limits::default()).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn an_id_that_cannot_be_read_is_named() {
+        let decoded = read(
+            r#"[{"traceId":"1","id":"00000000000000002","timestamp":1},{"traceId":"1","id":"2","parentId":"0x3","name":"get","timestamp":1}]"#,
+        );
+        assert_eq!(
+            decoded.rejects.examples(),
+            [
+                "span \"\" has id \"00000000000000002\", expected 1 to 16 hex digits",
+                "span \"get\" has parent id \"0x3\", expected 1 to 16 hex digits",
+            ]
+        );
+        assert_eq!(decoded.rejects.count_of(Subject::Link, Reason::InvalidParentSpanId), 1);
+        assert_eq!((decoded.batch.spans.len(), decoded.batch.spans[0].parent_span_id), (1, None));
     }
 
     #[test]

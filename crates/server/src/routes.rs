@@ -47,12 +47,12 @@ pub(crate) fn otlp_http(app: &Arc<App>) -> Router {
 /// Tempo's API as on its own port.
 pub(crate) fn tempo_http(app: &Arc<App>) -> Router {
     let router = tempo::routes().layer(cors(&app.config.cors_origins));
-    finish(router.merge(tempo::grpc_routes()), app)
+    watched(router.merge(tempo::grpc_routes()), app)
 }
 
 /// Jaeger's query API as on its own port.
 pub(crate) fn jaeger_http(app: &Arc<App>) -> Router {
-    finish(jaeger::routes().layer(cors(&app.config.cors_origins)), app)
+    watched(jaeger::routes().layer(cors(&app.config.cors_origins)), app)
 }
 
 /// Zipkin's collector.
@@ -112,10 +112,15 @@ pub fn dialects() -> Vec<Dialect> {
     ]
 }
 
-/// Probes are answered everywhere, and leave no trace.
+/// Routes that do not say themselves what is answered where there is nothing.
 fn finish(router: Router<Arc<App>>, app: &Arc<App>) -> Router {
+    watched(router.fallback(nothing_here), app)
+}
+
+/// Probes are answered everywhere, and leave no trace.
+fn watched(router: Router<Arc<App>>, app: &Arc<App>) -> Router {
     let watch = middleware::from_fn_with_state(app.clone(), telemetry::watch);
-    router.layer(watch).merge(probes()).fallback(nothing_here).with_state(app.clone())
+    router.layer(watch).merge(probes()).with_state(app.clone())
 }
 
 /// Every path that port 4040 serves over HTTP, in no order, for whoever describes them.

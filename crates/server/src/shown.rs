@@ -2,12 +2,14 @@
 //!
 //! Their viewers group spans by resource, drop resources without attributes, and show a link to a profile on a span
 //! with the attribute `pyroscope.profile.id`, whether or not there is one. Here spans are grouped, every resource has
-//! `service.name`, and the attribute is on exactly the spans that were profiled.
+//! `service.name`, and the attribute is on exactly the spans that were profiled. They also expect that an id names one span,
+//! so the server's half of a span that Zipkin's clients share gets an id of its own, below the client's.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use spanflame_model::{Resource, Span};
+use spanflame_formats::zipkin;
+use spanflame_model::{Resource, Span, SpanId, Value};
 use spanflame_query::TraceSpan;
 
 /// Where Grafana looks for the id of a span profile.
@@ -27,8 +29,52 @@ pub(crate) fn with_profile_ids(spans: Vec<TraceSpan>) -> Vec<Span> {
     grouped(marked)
 }
 
+/// The client's span whose request a server's span answers: its parent, or the other half of a shared span.
+pub(crate) fn call_of(span: &Span) -> Option<SpanId> {
+    match is_shared(span) {
+        true => Some(span.span_id),
+        false => span.parent_span_id,
+    }
+}
+
+fn is_shared(span: &Span) -> bool {
+    span.attributes.get(zipkin::SHARED) == Some(&Value::Bool(true))
+}
+
+/// Gives the server's half of a shared span an id of its own, if the client's half is there too. What its own service
+/// did below it follows it.
+fn with_ids_apart(spans: &mut [Span]) {
+    let servers: HashMap<SpanId, Arc<Resource>> = spans
+        .iter()
+        .filter(|span| is_shared(span))
+        .map(|span| (span.span_id, span.resource.clone()))
+        .collect();
+    let shared: HashSet<SpanId> = spans
+        .iter()
+        .filter(|span| !is_shared(span) && servers.contains_key(&span.span_id))
+        .map(|span| span.span_id)
+        .collect();
+    for span in spans {
+        if is_shared(span) && shared.contains(&span.span_id) {
+            span.parent_span_id = Some(span.span_id);
+            span.span_id = apart(span.span_id);
+        } else if let Some(parent) = span.parent_span_id.filter(|parent| shared.contains(parent))
+            && servers[&parent].service() == span.resource.service()
+        {
+            span.parent_span_id = Some(apart(parent));
+        }
+    }
+}
+
+/// Another id that follows from `id`.
+fn apart(id: SpanId) -> SpanId {
+    SpanId::from_u64(!u64::from_be_bytes(*id.as_bytes())).unwrap_or(id)
+}
+
 /// Spans in groups by resource and scope, groups in order of their first span. Every resource has `service.name`.
 pub(crate) fn grouped(spans: impl IntoIterator<Item = Span>) -> Vec<Span> {
+    let mut spans: Vec<Span> = spans.into_iter().collect();
+    with_ids_apart(&mut spans);
     let mut resources = Resources::default();
     let mut groups: Vec<(usize, usize, Span)> = Vec::new();
     let mut scopes = Vec::new();

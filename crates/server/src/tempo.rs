@@ -19,12 +19,13 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
 use axum::middleware::{self, Next};
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get};
 use http::{HeaderValue, header};
 
 use crate::app::App;
 use crate::failure::{Failure, FailureKind};
+use crate::grpc;
 
 /// Every endpoint over HTTP: method, path, what serves it.
 fn table() -> Vec<(&'static str, &'static str, MethodRouter<Arc<App>>)> {
@@ -75,12 +76,13 @@ async fn method_not_allowed(request: Request) -> Failure {
     Failure::new(FailureKind::MethodNotAllowed, message)
 }
 
-async fn not_found(request: Request) -> Failure {
+async fn not_found(request: Request) -> Response {
+    if grpc::is_grpc(request.headers()) {
+        return grpc::unknown_method(request.uri().path());
+    }
     let path: String = request.uri().path().chars().take(200).collect();
-    Failure::new(
-        FailureKind::NotFound,
-        format!("{path} is no path of Tempo's API that is served here"),
-    )
+    let message = format!("{path} is no path of Tempo's API that is served here");
+    Failure::new(FailureKind::NotFound, message).into_response()
 }
 
 /// Writes a handler's failure as plain text, as Tempo does.

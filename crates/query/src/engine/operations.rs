@@ -97,14 +97,14 @@ impl Engine {
         self.snapshot.last_received()
     }
 
-    /// Which service called which, by caller, then callee: spans whose parent belongs to another service. A parent
-    /// that is not stored calls nobody.
+    /// Which service called which, by caller, then callee: spans whose parent belongs to another service, and spans that
+    /// client and server share (one id, in two services). A parent that is not stored calls nobody.
     pub async fn calls(&self, request: &CatalogRequest) -> Result<Vec<Call>, Error> {
         check_tenants(&request.tenants)?;
         let mut names: Vec<String> = Vec::new();
         let mut numbers: HashMap<String, u32> = HashMap::new();
-        let mut services: HashMap<(TraceId, SpanId), u32> = HashMap::new();
-        let mut children: Vec<(TraceId, SpanId, u32)> = Vec::new();
+        let mut halves: HashMap<(TraceId, SpanId), Halves> = HashMap::new();
+        let mut callees: Vec<Callee> = Vec::new();
         let scan = plain(&request.tenants, request.range, Vec::new());
         self.visit_spans(&scan, |stored| {
             let span = &stored.span;
@@ -115,22 +115,29 @@ impl Engine {
                 numbers.insert(service.to_owned(), number);
                 number
             });
-            services.insert((span.trace_id, span.span_id), number);
-            children.extend(span.parent_span_id.map(|parent| (span.trace_id, parent, number)));
-            match services.len() > SPANS_MAX {
+            let is_server = matches!(span.kind, SpanKind::Server | SpanKind::Consumer);
+            halves.entry((span.trace_id, span.span_id)).or_default().set(is_server, number);
+            callees.push(Callee {
+                trace: span.trace_id,
+                span: span.span_id,
+                parent: span.parent_span_id,
+                service: number,
+                is_server,
+            });
+            match callees.len() > SPANS_MAX {
                 true => ControlFlow::Break(()),
                 false => ControlFlow::Continue(()),
             }
         })
         .await?;
-        if services.len() > SPANS_MAX {
+        if callees.len() > SPANS_MAX {
             let message = format!("the range holds more than {SPANS_MAX} spans, expected a shorter range");
             return Err(Error::TooLarge { message });
         }
         let mut counts: BTreeMap<(u32, u32), u64> = BTreeMap::new();
-        for (trace, parent, child) in children {
-            if let Some(caller) = services.get(&(trace, parent)).filter(|caller| **caller != child) {
-                *counts.entry((*caller, child)).or_default() += 1;
+        for callee in &callees {
+            if let Some(caller) = callee.caller(&halves) {
+                *counts.entry((caller, callee.service)).or_default() += 1;
             }
         }
         let call = |((caller, callee), count): ((u32, u32), u64)| Call {
@@ -141,6 +148,43 @@ impl Engine {
         let mut calls: Vec<Call> = counts.into_iter().map(call).collect();
         calls.sort_by(|a, b| (&a.caller, &a.callee).cmp(&(&b.caller, &b.callee)));
         Ok(calls)
+    }
+}
+
+/// The services that sent a span of one id: one of the two, unless client and server share it.
+#[derive(Clone, Copy, Default)]
+struct Halves {
+    server: Option<u32>,
+    other: Option<u32>,
+}
+
+impl Halves {
+    fn set(&mut self, is_server: bool, service: u32) {
+        *(if is_server { &mut self.server } else { &mut self.other }) = Some(service);
+    }
+}
+
+/// A span that may have been called from another service.
+struct Callee {
+    trace: TraceId,
+    span: SpanId,
+    parent: Option<SpanId>,
+    service: u32,
+    is_server: bool,
+}
+
+impl Callee {
+    fn caller(&self, halves: &HashMap<(TraceId, SpanId), Halves>) -> Option<u32> {
+        let own = halves.get(&(self.trace, self.span)).and_then(|halves| halves.other);
+        if let Some(client) = own.filter(|client| self.is_server && *client != self.service) {
+            return Some(client);
+        }
+        let parent = halves.get(&(self.trace, self.parent?))?;
+        if [parent.server, parent.other].contains(&Some(self.service)) {
+            return None;
+        }
+        // Of a shared span the server's half is what went on.
+        parent.server.or(parent.other)
     }
 }
 

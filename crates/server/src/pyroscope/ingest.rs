@@ -101,7 +101,7 @@ impl Asked {
             spy: text("spyName").unwrap_or_else(|| "unknown".to_owned()).chars().take(100).collect(),
             units: text("units").unwrap_or_default(),
             format: format(text("format").as_deref().unwrap_or_default(), content_type),
-            boundary: multer::parse_boundary(content_type).ok(),
+            boundary: boundary(content_type)?,
         })
     }
 
@@ -192,6 +192,20 @@ fn repair_types(info: &mut ProfileInfo) {
     for value_type in info.types.iter_mut().chain([&mut info.period_type]) {
         value_type.kind = value_type.kind.replace('-', "_");
     }
+}
+
+/// What parts the body, if it is a form.
+fn boundary(content_type: &str) -> Result<Option<String>, Failure> {
+    if !content_type.to_ascii_lowercase().starts_with("multipart/") {
+        return Ok(None);
+    }
+    multer::parse_boundary(content_type).map(Some).map_err(|_| {
+        let shown: String = content_type.chars().take(200).collect();
+        Failure::invalid(
+            "content type",
+            format!("content type is {shown:?}, expected multipart/form-data with a boundary"),
+        )
+    })
 }
 
 /// The format that a client names. `None` is what most name: nothing, which a form makes pprof and content decides else.

@@ -3,7 +3,7 @@
 //! A request has two halves: the caller's client (or producer) span, and the callee's server (or consumer) span whose
 //! parent it is. Halves wait for each other, however they arrive. A half that waited long enough counts alone where it
 //! says who the other side is: a client span by the database or peer that it names, the root of a trace as a request of
-//! `user`.
+//! `user`. The server's half of a span that Zipkin's clients share has the client's id and the client's parent.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -11,6 +11,7 @@ use spanflame_model::{Span, SpanId, SpanKind, StatusCode, Timestamp, TraceId};
 
 use super::calls::OTHER;
 use super::exposition::{Exposition, Histogram};
+use crate::shown;
 
 /// Edges of one tenant; more count under `<other>`.
 const EDGES_MAX: usize = 5_000;
@@ -86,7 +87,7 @@ impl Graph {
     pub(super) fn add(&mut self, span: &Span, received: Timestamp) {
         match span.kind {
             SpanKind::Client | SpanKind::Producer => self.half((span.trace_id, span.span_id), Half::client(span), received, true),
-            SpanKind::Server | SpanKind::Consumer => match span.parent_span_id {
+            SpanKind::Server | SpanKind::Consumer => match shown::call_of(span) {
                 Some(parent) => self.half((span.trace_id, parent), Half::server(span), received, false),
                 None => self.settle(Waiting {
                     client: None,
@@ -251,7 +252,7 @@ impl Half {
     /// A server knows its caller only where there is none: the root of a trace.
     fn server(span: &Span) -> Half {
         Half {
-            peer: span.parent_span_id.is_none().then(|| (USER.to_owned(), VIRTUAL_NODE)),
+            peer: shown::call_of(span).is_none().then(|| (USER.to_owned(), VIRTUAL_NODE)),
             messaging: span.kind == SpanKind::Consumer,
             ..Half::new(span)
         }
@@ -312,6 +313,18 @@ mod tests {
             format!("{client} -> {server} {connection} {}", requests.total)
         });
         assert_eq!(edges.collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn the_halves_of_a_shared_span_are_one_request() {
+        let mut graph = Graph::default();
+        let mut server = span(1, 9, "pricing", SpanKind::Server);
+        server.attributes.insert("zipkin.shared", true);
+        graph.add(&server, at(0));
+        graph.add(&span(1, 9, "cart", SpanKind::Client), at(1));
+        graph.expire(at(60));
+        check(&graph, &["cart -> pricing  1"]);
+        assert_eq!(graph.unpaired, 0);
     }
 
     #[test]

@@ -73,6 +73,54 @@ async fn zipkin_spans_are_taken_on_both_addresses_and_a_bad_one_costs_itself() {
     server.stop().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn the_halves_of_a_shared_zipkin_span_are_caller_and_callee() {
+    let (_directory, server) = start().await;
+    let span = |id: &str, parent: &str, kind: &str, service: &str, rest: &str| {
+        format!(
+            r#"{{"traceId":"5","id":"{id}"{parent},"kind":"{kind}","name":"get","timestamp":1790000000000000,"duration":9,"localEndpoint":{{"serviceName":"{service}"}}{rest}}}"#
+        )
+    };
+    let below = r#","parentId":"2""#;
+    let body = [
+        span("2", "", "SERVER", "b", r#","shared":true"#),
+        span("2", "", "CLIENT", "a", ""),
+        span("3", below, "CLIENT", "b", ""),
+        span("3", below, "SERVER", "c", r#","shared":true"#),
+    ];
+    let json = [("content-type", "application/json")];
+    let body = format!("[{}]", body.join(","));
+    let reply = server.post(server.http(), "/api/v2/spans", &json, body.into_bytes()).await;
+    assert_eq!(reply.status, 202);
+    // Who called whom, each once.
+    let times = "start=1789999999000000&end=1790000001000000&endTs=1790000001000&lookback=2000";
+    let reply = server.get(&format!("/jaeger/api/dependencies?{times}")).await.json();
+    let calls: Vec<(&str, &str, u64)> = reply["data"]
+        .as_array()
+        .expect("calls")
+        .iter()
+        .map(|call| {
+            let text = |key: &str| call[key].as_str().expect("text");
+            (text("parent"), text("child"), call["callCount"].as_u64().expect("a number"))
+        })
+        .collect();
+    assert_eq!(calls, [("a", "b", 1), ("b", "c", 1)]);
+    // Viewers get ids that name one span each, on one line from the client to the last server.
+    let reply = server.get("/jaeger/api/traces/5").await.json();
+    let spans = reply["data"][0]["spans"].as_array().expect("spans");
+    let parent = |span: &Value| span["references"][0]["spanID"].as_str().map(str::to_owned);
+    let mut line = Vec::new();
+    let mut next = spans.iter().find(|span| parent(span).is_none());
+    while let Some(span) = next {
+        line.push(span["processID"].as_str().expect("a process"));
+        let id = span["spanID"].as_str().expect("an id");
+        next = spans.iter().find(|other| parent(other).as_deref() == Some(id));
+    }
+    let service = |process: &&str| reply["data"][0]["processes"][process]["serviceName"].as_str().expect("a service");
+    assert_eq!(line.iter().map(service).collect::<Vec<_>>(), ["a", "b", "b", "c"]);
+    server.stop().await;
+}
+
 fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
     [&[number << 3 | 2, bytes.len() as u8 & 0x7f | 0x80, (bytes.len() >> 7) as u8], bytes].concat()
 }

@@ -253,6 +253,7 @@ async fn forms_and_raw_bodies_are_told_apart_and_faults_are_named() {
         ("name=a.x", "text/plain", b"a 1".to_vec(), "name ends in .x"),
         ("name=a&from=soon", "text/plain", b"a 1".to_vec(), "from is"),
         ("name=a", multipart, b"--B".to_vec(), "no multipart"),
+        ("name=a", "multipart/form-data", form(&[("profile", &profile)]), "with a boundary"),
         ("name=a", multipart, form(&[("x", b"1"), ("y", b"2")]), "no part profile"),
         (
             "name=a",

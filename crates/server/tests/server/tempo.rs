@@ -5,7 +5,7 @@ use prost::Message;
 use spanflame_proto::tempo as wire;
 use tempfile::TempDir;
 
-use crate::harness::{START_NS, TestServer, config, frame, hex, profiles, span, traces};
+use crate::harness::{START_NS, TestServer, config, frame, hex, profiles, reply, span, traces};
 
 const SECONDS: u32 = (START_NS / 1_000_000_000) as u32;
 
@@ -42,6 +42,21 @@ async fn stream<M: Message + Default>(server: &TestServer, method: &str, request
         answers.push(messages);
     }
     answers.remove(0)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_path_that_tempo_has_not_is_told_as_tempo_tells_errors_on_both_addresses() {
+    let directory = TempDir::new().expect("a directory");
+    let server = started(&directory).await;
+    let own = server.addresses().tempo_http.expect("on");
+    for (at, path) in [(server.http(), "/tempo/api/overrides"), (own, "/api/overrides")] {
+        let reply = reply(reqwest::Client::new().get(format!("http://{at}{path}"))).await;
+        assert_eq!((reply.status, reply.header("content-type")), (404, "text/plain; charset=utf-8"));
+        assert_eq!(reply.text(), "/api/overrides is no path of Tempo's API that is served here");
+    }
+    let reply = server.grpc(own, "/tempopb.StreamingQuerier/Nothing", &[], frame(false, &[])).await;
+    assert_eq!(reply.header("grpc-status"), "12");
+    server.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
