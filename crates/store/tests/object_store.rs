@@ -1,4 +1,4 @@
-//! Tables on an object store: S3 on loopback, and one that fails.
+//! Tables on an object store: S3 on loopback, and one that fails, is away for a while or for good, or does not answer.
 
 #[allow(dead_code, reason = "shared by test files that each use a part")]
 mod workload;
@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use futures::StreamExt;
 use futures::stream::BoxStream;
 use object_store::aws::AmazonS3Builder;
 use object_store::memory::InMemory;
@@ -19,7 +20,7 @@ use object_store::{
 };
 use spanflame_model::Tenant;
 use spanflame_store::{ErrorKind, Store, StoreOptions};
-use workload::{batch, count_by_seed, expect_exactly};
+use workload::{batch, count_by_seed, expect_exactly, trace};
 
 const COUNT: u64 = 5;
 
@@ -133,10 +134,112 @@ async fn an_upload_that_fails_is_repeated_and_loses_and_doubles_nothing() {
     }
 }
 
-/// An object store of which one upload fails when asked to.
+#[tokio::test(flavor = "multi_thread")]
+async fn while_the_object_store_is_away_appends_are_kept_until_memory_is_full_and_nothing_is_lost() {
+    let storage = Arc::new(Failing::default());
+    let wal = tempfile::tempdir().expect("temporary directory");
+    let tenant = Tenant::anonymous();
+    let options = StoreOptions {
+        head_bytes_max: 64 << 10,
+        ..options("memory:///data", wal.path())
+    };
+    let store = Store::open_in(options, storage.clone()).await.expect("opened");
+    store.append(&tenant, batch(1, COUNT)).await.expect("appended");
+    store.flush().await.expect("flushed");
+    storage.set_away(true);
+    let mut next = 2;
+    let refused = loop {
+        assert!(next < 1000, "memory has a limit");
+        match store.append(&tenant, batch(next, COUNT)).await {
+            Ok(_) => next += 1,
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(refused.kind(), ErrorKind::Busy, "{refused}");
+    assert!(next > 3, "what fits in memory is kept");
+    for _ in 0..3 {
+        let error = store.flush().await.expect_err("the store is away");
+        assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+        assert!(
+            error.to_string().contains("tenant=anonymous/day="),
+            "it names what could not be written: {error}"
+        );
+    }
+    assert!(store.stats().flush_failures > 0);
+    // Whether files hold more of a trace nobody knows now: that is said, and neither an empty answer nor damage.
+    let snapshot = store.snapshot();
+    for seed in [1, 2] {
+        let error = snapshot.trace_spans(std::slice::from_ref(&tenant), trace(seed, 0)).await;
+        let error = error.expect_err("the store is away");
+        assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    }
+    assert_eq!(snapshot.damaged_files().len(), 0);
+    storage.set_away(false);
+    while store.flush().await.is_err() {}
+    store.append(&tenant, batch(next, COUNT)).await.expect("there is room again");
+    let counts = count_by_seed(&store, &tenant).await;
+    assert_eq!(counts, (1..=next).map(|seed| (seed, (COUNT, COUNT))).collect());
+    store.close().await.expect("closed");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_object_store_never_took_is_in_the_log_for_the_next_start() {
+    let storage = Arc::new(Failing::default());
+    let wal = tempfile::tempdir().expect("temporary directory");
+    let tenant = Tenant::anonymous();
+    let open = || Store::open_in(options("memory:///data", wal.path()), storage.clone());
+    let store = open().await.expect("opened");
+    storage.set_away(true);
+    store.append(&tenant, batch(1, COUNT)).await.expect("appended");
+    let error = store.close().await.expect_err("the tables lack it");
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    let error = open().await.err().expect("the store is still away");
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    storage.set_away(false);
+    let store = open().await.expect("opened again");
+    assert_eq!(count_by_seed(&store, &tenant).await, [(1, (COUNT, COUNT))].into());
+    store.close().await.expect("closed");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_object_store_that_does_not_answer_holds_up_neither_appends_nor_questions() {
+    let storage = Arc::new(Failing::default());
+    let wal = tempfile::tempdir().expect("temporary directory");
+    let tenant = Tenant::anonymous();
+    let store = Arc::new(
+        Store::open_in(options("memory:///data", wal.path()), storage.clone())
+            .await
+            .expect("opened"),
+    );
+    store.append(&tenant, batch(1, COUNT)).await.expect("appended");
+    let silence = storage.gate.write().await;
+    let flush = tokio::spawn({
+        let store = Arc::clone(&store);
+        async move { store.flush().await }
+    });
+    while storage.waiting.load(Ordering::SeqCst) == 0 {
+        tokio::task::yield_now().await;
+    }
+    for seed in 2..5 {
+        store.append(&tenant, batch(seed, COUNT)).await.expect("appended meanwhile");
+    }
+    expect_exactly(&store, &tenant, 1..5, COUNT).await;
+    assert!(!flush.is_finished());
+    drop(silence);
+    flush.await.expect("ends").expect("flushed");
+    expect_exactly(&store, &tenant, 1..5, COUNT).await;
+    Arc::into_inner(store).expect("nobody else has it").close().await.expect("closed");
+}
+
+/// An object store of which one upload fails when asked to, or that is away, or does not answer.
 #[derive(Debug, Default)]
 struct Failing {
     inner: InMemory,
+    away: AtomicBool,
+    /// Requests wait while somebody holds it.
+    gate: tokio::sync::RwLock<()>,
+    /// Requests that wait or have waited.
+    waiting: AtomicU64,
     uploads_left: AtomicU64,
     armed: AtomicBool,
     lie: AtomicBool,
@@ -149,6 +252,23 @@ impl Failing {
         self.uploads_left.store(uploads, Ordering::SeqCst);
         self.lie.store(lie, Ordering::SeqCst);
         self.armed.store(true, Ordering::SeqCst);
+    }
+
+    /// From now on everything fails, or nothing does.
+    fn set_away(&self, away: bool) {
+        self.away.store(away, Ordering::SeqCst);
+    }
+
+    /// What precedes every request.
+    async fn arrive(&self) -> Result<()> {
+        if self.gate.try_read().is_err() {
+            self.waiting.fetch_add(1, Ordering::SeqCst);
+            let _passed = self.gate.read().await;
+        }
+        match self.away.load(Ordering::SeqCst) {
+            true => Err(network_is_down()),
+            false => Ok(()),
+        }
     }
 
     fn has_failed(&self) -> bool {
@@ -166,6 +286,13 @@ impl Failing {
     }
 }
 
+fn network_is_down() -> object_store::Error {
+    object_store::Error::Generic {
+        store: "failing",
+        source: "the network is down".into(),
+    }
+}
+
 impl fmt::Display for Failing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("failing")
@@ -175,23 +302,23 @@ impl fmt::Display for Failing {
 #[async_trait::async_trait]
 impl ObjectStore for Failing {
     async fn put_opts(&self, location: &Key, payload: PutPayload, opts: PutOptions) -> Result<PutResult> {
+        self.arrive().await?;
         if !self.is_due() {
             return self.inner.put_opts(location, payload, opts).await;
         }
         if self.lie.load(Ordering::SeqCst) {
             self.inner.put_opts(location, payload, opts).await?;
         }
-        Err(object_store::Error::Generic {
-            store: "failing",
-            source: "the network is down".into(),
-        })
+        Err(network_is_down())
     }
 
     async fn put_multipart_opts(&self, location: &Key, opts: PutMultipartOptions) -> Result<Box<dyn MultipartUpload>> {
+        self.arrive().await?;
         self.inner.put_multipart_opts(location, opts).await
     }
 
     async fn get_opts(&self, location: &Key, options: GetOptions) -> Result<GetResult> {
+        self.arrive().await?;
         self.inner.get_opts(location, options).await
     }
 
@@ -200,14 +327,19 @@ impl ObjectStore for Failing {
     }
 
     fn list(&self, prefix: Option<&Key>) -> BoxStream<'static, Result<ObjectMeta>> {
+        if self.away.load(Ordering::SeqCst) {
+            return futures::stream::once(async { Err(network_is_down()) }).boxed();
+        }
         self.inner.list(prefix)
     }
 
     async fn list_with_delimiter(&self, prefix: Option<&Key>) -> Result<ListResult> {
+        self.arrive().await?;
         self.inner.list_with_delimiter(prefix).await
     }
 
     async fn copy_opts(&self, from: &Key, to: &Key, options: CopyOptions) -> Result<()> {
+        self.arrive().await?;
         self.inner.copy_opts(from, to, options).await
     }
 }

@@ -81,28 +81,35 @@ pub(crate) struct SegmentWriter {
 }
 
 impl SegmentWriter {
-    /// Creates segment `number`, which must not exist, and makes its name durable.
+    /// Creates segment `number`, which must not exist, and makes its name durable. On failure it does not exist.
     pub(crate) fn create(directory: &Path, number: u64, tables: &Tables) -> Result<SegmentWriter, Error> {
         let path = segment_path(directory, number);
-        let mut file = OpenOptions::new()
+        let file = OpenOptions::new()
             .write(true)
             .create_new(true)
             .open(&path)
             .map_err(Error::io("create", &path))?;
+        let mut writer = SegmentWriter { path, file, len: 0 };
+        let begun = writer.begin(tables).and_then(|()| sync_directory(directory));
+        if let Err(error) = begun {
+            // On a full disk every attempt would leave one behind. It holds nothing that anybody was told is kept.
+            let _ = remove_segment(directory, number);
+            return Err(error);
+        }
+        Ok(writer)
+    }
+
+    fn begin(&mut self, tables: &Tables) -> Result<(), Error> {
         let header = tables.encode();
         let mut bytes = MAGIC.to_vec();
         bytes.extend_from_slice(&VERSION.to_le_bytes());
         bytes.extend_from_slice(&(header.len() as u32).to_le_bytes());
         bytes.extend_from_slice(&crc32fast::hash(&header).to_le_bytes());
         bytes.extend_from_slice(&header);
-        file.write_all(&bytes).map_err(Error::io("write", &path))?;
-        file.sync_all().map_err(Error::io("sync", &path))?;
-        sync_directory(directory)?;
-        Ok(SegmentWriter {
-            path,
-            file,
-            len: bytes.len() as u64,
-        })
+        self.file.write_all(&bytes).map_err(Error::io("write", &self.path))?;
+        self.file.sync_all().map_err(Error::io("sync", &self.path))?;
+        self.len = bytes.len() as u64;
+        Ok(())
     }
 
     /// Bytes in the segment.
