@@ -105,6 +105,27 @@ impl Corpus {
         Ok(Corpus { folder, summary })
     }
 
+    /// A corpus that is not on disk: only what questions need to know of it.
+    pub(crate) fn made(
+        spans: u64,
+        observations: u64,
+        period_ns: u64,
+        [begin_unix_nano, end_unix_nano]: [u64; 2],
+        truth: Vec<Truth>,
+    ) -> Corpus {
+        Corpus {
+            folder: PathBuf::new(),
+            summary: Summary {
+                spans,
+                observations,
+                period_ns,
+                begin_unix_nano,
+                end_unix_nano,
+                truth,
+            },
+        }
+    }
+
     /// The requests of a signal, in order.
     pub(crate) fn requests(&self, signal: Signal) -> Result<Vec<PathBuf>, Failure> {
         let mut files = Vec::new();

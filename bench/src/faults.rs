@@ -150,8 +150,16 @@ pub(crate) async fn run(arguments: &[String]) -> Result<Value, Failure> {
 }
 
 impl Scene {
-    /// One life of a server; whether it died by itself.
+    /// One life of a server; whether it died by itself. A panic is not the death that was asked for.
     async fn live(&self, crash_at: Option<String>, life: Duration) -> Result<bool, Failure> {
+        let by_itself = self.live_and_die(crash_at, life).await?;
+        match self.server_log() {
+            log if log.contains("panicked at") => Err(format!("the server panicked\n{log}").into()),
+            _ => Ok(by_itself),
+        }
+    }
+
+    async fn live_and_die(&self, crash_at: Option<String>, life: Duration) -> Result<bool, Failure> {
         let may_die = crash_at.is_some();
         let environment: Vec<(&str, String)> = crash_at.into_iter().map(|point| ("SPANFLAME_CRASH_AT", point)).collect();
         let started = Server::start_with(

@@ -7,7 +7,8 @@
 //! Traces, profiles and Pyroscope's pushes are measured apart, each with a fresh data directory. Cost is the server's CPU time, user and system,
 //! *all in*: until log, flush and compaction are quiet. Every answer whose truth the corpus knows is compared with it, and a
 //! difference fails the run: a fast wrong answer is no result. Progress goes to standard error, the report (JSON) to standard
-//! output. `faults` measures nothing: it lets servers die and counts what is left ([`faults`]).
+//! output. `faults` measures nothing: it lets servers die and counts what is left ([`faults`]). `study` asks one further question
+//! of a server, such as what more senders or larger requests cost ([`study`]).
 
 mod corpus;
 mod faults;
@@ -16,12 +17,16 @@ mod options;
 mod quantiles;
 mod questions;
 mod server;
+mod shape;
+mod study;
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
 
 use corpus::{Corpus, Signal};
+use load::{Body, Load};
 use options::Options;
 use server::Server;
 
@@ -30,17 +35,21 @@ type Failure = Box<dyn std::error::Error>;
 #[tokio::main]
 async fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    if let Some(("faults", rest)) = arguments.split_first().map(|(first, rest)| (first.as_str(), rest)) {
-        return match faults::run(rest).await {
-            Ok(report) => {
-                println!("{report:#}");
-                ExitCode::SUCCESS
-            }
-            Err(failure) => {
-                eprintln!("error: {failure}");
-                ExitCode::FAILURE
-            }
-        };
+    let told = match arguments.split_first().map(|(first, rest)| (first.as_str(), rest)) {
+        Some(("faults", rest)) => Some(faults::run(rest).await),
+        Some(("study", rest)) => Some(study::run(rest).await),
+        _ => None,
+    };
+    match told {
+        Some(Ok(report)) => {
+            println!("{report:#}");
+            return ExitCode::SUCCESS;
+        }
+        Some(Err(failure)) => {
+            eprintln!("error: {failure}");
+            return ExitCode::FAILURE;
+        }
+        None => {}
     }
     match measure(&arguments).await {
         Ok((report, differences)) => {
@@ -58,7 +67,7 @@ async fn main() -> ExitCode {
 async fn measure(arguments: &[String]) -> Result<(Value, u64), Failure> {
     let options = Options::parse(arguments)?;
     let corpus = Corpus::provide(&options)?;
-    let mut report = json!({ "machine": machine(&options)?, "corpus": corpus.facts(), "senders": options.senders });
+    let mut report = json!({ "machine": machine(&options.server)?, "corpus": corpus.facts(), "senders": options.senders });
     let mut differences = 0;
     for signal in [Signal::Traces, Signal::Profiles, Signal::Push] {
         if options.wants(signal) {
@@ -79,7 +88,12 @@ async fn measure_signal(options: &Options, corpus: &Corpus, signal: Signal) -> R
     let server = Server::start(&options.server, &data, &options.work_dir).await?;
     let idle_rss_bytes = server.rss_bytes()?;
     eprintln!("{}: sending", signal.name());
-    let sent = load::send(&server, corpus, signal, options.senders).await?;
+    let load = Load {
+        signal,
+        bodies: corpus.requests(signal)?.into_iter().map(Body::File).collect(),
+        pace: None,
+    };
+    let sent = load::send(&server, load, options.senders).await?;
     let cpu_s_to_ack = server.cpu_s()?;
     let quiet_after_s = server.wait_until_quiet(options.quiet).await?;
     let cpu_s_all_in = server.cpu_s()?;
@@ -119,7 +133,7 @@ async fn measure_signal(options: &Options, corpus: &Corpus, signal: Signal) -> R
 }
 
 /// What a figure depends on beside the code.
-fn machine(options: &Options) -> Result<Value, Failure> {
+fn machine(server: &Path) -> Result<Value, Failure> {
     let field = |file: &str, name: &str| {
         let text = std::fs::read_to_string(file).unwrap_or_default();
         text.lines()
@@ -127,13 +141,13 @@ fn machine(options: &Options) -> Result<Value, Failure> {
             .and_then(|line| line.split(':').nth(1))
             .map(|value| value.trim().to_owned())
     };
-    let version = std::process::Command::new(&options.server).arg("--version").output()?;
+    let version = std::process::Command::new(server).arg("--version").output()?;
     Ok(json!({
         "cpu": field("/proc/cpuinfo", "model name"),
         "cores": std::thread::available_parallelism()?.get(),
         "memory": field("/proc/meminfo", "MemTotal"),
         "kernel": std::fs::read_to_string("/proc/sys/kernel/osrelease")?.trim(),
         "server": String::from_utf8_lossy(&version.stdout).trim(),
-        "binary_bytes": std::fs::metadata(&options.server)?.len(),
+        "binary_bytes": std::fs::metadata(server)?.len(),
     }))
 }

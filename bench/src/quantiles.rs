@@ -17,6 +17,10 @@ impl Latencies {
         self.0.extend(other.0);
     }
 
+    pub(crate) fn count(&self) -> usize {
+        self.0.len()
+    }
+
     /// The smallest latency that at least `share` of all do not exceed, in milliseconds; `None` if there are none.
     fn quantile_ms(&self, share: f64) -> Option<f64> {
         let mut sorted = self.0.clone();

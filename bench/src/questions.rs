@@ -28,15 +28,23 @@ const DIFFERENCES_TOLD: u64 = 5;
 struct Asker<'a> {
     server: &'a Server,
     client: reqwest::Client,
+    /// Between an answer and the next question.
+    pause: Duration,
     figures: Map<String, Value>,
     differences: u64,
 }
 
 /// Asks what a signal alone can answer.
 pub(crate) async fn ask(server: &Server, corpus: &Corpus, signal: Signal) -> Result<Asked, Failure> {
+    ask_at(server, corpus, signal, Duration::ZERO).await
+}
+
+/// The same with a pause between an answer and the next question.
+pub(crate) async fn ask_at(server: &Server, corpus: &Corpus, signal: Signal, pause: Duration) -> Result<Asked, Failure> {
     let mut asker = Asker {
         server,
         client: server.client(),
+        pause,
         figures: Map::new(),
         differences: 0,
     };
@@ -144,6 +152,9 @@ impl Asker<'_> {
     }
 
     async fn get(&self, path: &str, parameters: &[(&str, String)]) -> Result<(String, Duration), Failure> {
+        if !self.pause.is_zero() {
+            tokio::time::sleep(self.pause).await;
+        }
         let start = Instant::now();
         let response = self.client.get(self.server.url(path)).query(parameters).send().await?;
         let status = response.status();

@@ -50,6 +50,17 @@ impl Server {
         flags: &[&str],
         environment: &[(&str, String)],
     ) -> Result<Server, Failure> {
+        Server::start_at(binary, &data.display().to_string(), work_dir, flags, environment).await
+    }
+
+    /// The same with the tables at a directory or URL.
+    pub(crate) async fn start_at(
+        binary: &Path,
+        data: &str,
+        work_dir: &Path,
+        flags: &[&str],
+        environment: &[(&str, String)],
+    ) -> Result<Server, Failure> {
         let ready_file = work_dir.join("server.ready");
         let _ = std::fs::remove_file(&ready_file);
         let log = std::fs::File::create(work_dir.join("server.log"))?;
@@ -111,6 +122,11 @@ impl Server {
 
     pub(crate) fn peak_rss_bytes(&self) -> Result<u64, Failure> {
         self.status_bytes("VmHWM:")
+    }
+
+    /// Files and sockets that it holds open.
+    pub(crate) fn open_files(&self) -> Result<usize, Failure> {
+        Ok(std::fs::read_dir(format!("/proc/{}/fd", self.process.0.id()))?.count())
     }
 
     fn status_bytes(&self, name: &str) -> Result<u64, Failure> {

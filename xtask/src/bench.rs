@@ -22,8 +22,8 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), Failure> {
     let mut driver = Command::new(release.join("spanflame-bench"));
     driver
         .current_dir(workspace::root())
+        .args(arguments)
         .arg("--server")
-        .arg(release.join("spanflame"))
-        .args(arguments);
+        .arg(release.join("spanflame"));
     process::run(driver)
 }
