@@ -106,6 +106,11 @@ impl Location {
         &self.data
     }
 
+    /// Whether reading goes over a network.
+    pub(crate) fn is_remote(&self) -> bool {
+        self.directory.is_none()
+    }
+
     /// The object store whose root is the bucket or file system.
     pub(crate) fn root(&self) -> &Arc<dyn ObjectStore> {
         &self.root

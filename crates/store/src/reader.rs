@@ -32,6 +32,7 @@ use pages::{Chunk, Search};
 
 use crate::Error;
 use crate::current::SharedVersion;
+use crate::paths::Location;
 use crate::schema::{Table, span};
 use crate::stacks::StackCache;
 use crate::version::FileEntry;
@@ -44,6 +45,8 @@ const BATCH_ROWS: usize = 8192;
 /// The object store with the caches that all snapshots share.
 pub(crate) struct Reader {
     store: Arc<dyn ObjectStore>,
+    /// A request costs more than some bytes.
+    over_network: bool,
     open_files: Cache<Path, Arc<OpenFile>>,
     /// Files that turned out to be damaged, until they leave their table or the process ends.
     damaged: Mutex<BTreeMap<Path, String>>,
@@ -73,10 +76,19 @@ impl Reader {
         let weight = |_: &Path, file: &Arc<OpenFile>| u32::try_from(file.memory_bytes()).unwrap_or(u32::MAX);
         Reader {
             store,
+            over_network: false,
             open_files: Cache::builder().max_capacity(METADATA_BYTES_MAX).weigher(weight).build(),
             damaged: Mutex::new(BTreeMap::new()),
             current: None,
             stacks: StackCache::new(),
+        }
+    }
+
+    /// A reader of files that lie where `location` says.
+    pub(crate) fn of(location: &Location) -> Reader {
+        Reader {
+            over_network: location.is_remote(),
+            ..Reader::new(Arc::clone(location.store()))
         }
     }
 
@@ -312,7 +324,7 @@ impl Reader {
     }
 
     fn stored(&self, file: &FileEntry) -> StoredFile {
-        StoredFile::new(Arc::clone(&self.store), file)
+        StoredFile::new(Arc::clone(&self.store), file, self.over_network)
     }
 }
 

@@ -81,7 +81,7 @@ pub async fn repair(options: &StoreOptions) -> Result<Repair, Error> {
 /// Takes damaged files out of their tables and writes what can be read of them again.
 async fn replace_damaged(location: &Location, repair: &mut Repair) -> Result<(), Error> {
     let tables = Tables::open(location.clone()).await?;
-    let reader = Reader::new(Arc::clone(location.store()));
+    let reader = Reader::of(location);
     let version = tables.version().get();
     for file in Table::ALL.into_iter().flat_map(|table| version.files(table)) {
         let condition = condition(&reader, file).await?;
@@ -112,7 +112,7 @@ async fn replace_damaged(location: &Location, repair: &mut Repair) -> Result<(),
 async fn restore(store: &Store, location: &Location, wal: &std::path::Path, repair: &mut Repair) -> Result<(), Error> {
     store.flush().await?;
     let tables = store.tables();
-    let reader = Reader::new(Arc::clone(location.store()));
+    let reader = Reader::of(location);
     for table in Table::ALL {
         let log = tables.log(table);
         let orphans = orphans(location, table, Some(log)).await?;

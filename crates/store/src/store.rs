@@ -100,7 +100,7 @@ impl Store {
     async fn open_at(options: StoreOptions, location: Location) -> Result<Store, Error> {
         let wal: PathBuf = location.wal_directory(&options);
         let lock = DirectoryLock::acquire(&wal)?;
-        let reader = Reader::new(Arc::clone(location.store()));
+        let reader = Reader::of(&location);
         let tables = Arc::new(Tables::open(location).await?);
         let reader = Arc::new(reader.watching(tables.version()));
         let counters = Arc::new(Counters::default());

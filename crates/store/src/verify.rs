@@ -128,7 +128,7 @@ pub(crate) struct Examined {
 
 /// [`verify`] for who holds the lock.
 pub(crate) async fn examine(location: &Location, wal: &Path) -> Result<Examined, Error> {
-    let reader = Reader::new(std::sync::Arc::clone(location.store()));
+    let reader = Reader::of(location);
     let mut verification = Verification::default();
     let mut logs = Vec::new();
     let mut open = Vec::new();

@@ -16,6 +16,9 @@ use crate::version::Tier;
 
 /// Rows of a page: what a lookup decodes of each column at least.
 const PAGE_ROWS: usize = 4096;
+/// The same of stacks and frames, of which every question looks up a few that lie anywhere. A row of stacks is a list of
+/// dozens of ids.
+const CONTENT_PAGE_ROWS: usize = 256;
 /// Bytes of a page before compression.
 const PAGE_BYTES: usize = 256 << 10;
 /// Bytes of a dictionary: every lookup reads the dictionaries of the columns it needs.
@@ -91,14 +94,18 @@ impl FileWriter {
 fn properties(file: &FileWriter) -> WriterProperties {
     let level = if file.tier == Tier::Flush { 1 } else { 3 };
     let zstd = ZstdLevel::try_new(level).expect("levels 1 to 22 exist");
+    let page_rows = match file.table {
+        Table::Stacks | Table::Frames => CONTENT_PAGE_ROWS,
+        Table::Spans | Table::Samples | Table::Profiles => PAGE_ROWS,
+    };
     let common = WriterProperties::builder()
         .set_created_by(concat!("spanflame ", env!("CARGO_PKG_VERSION")).to_owned())
         .set_compression(Compression::ZSTD(zstd))
         .set_max_row_group_row_count(Some(ROW_GROUP_ROWS))
-        .set_data_page_row_count_limit(PAGE_ROWS)
+        .set_data_page_row_count_limit(page_rows)
         .set_data_page_size_limit(PAGE_BYTES)
         .set_dictionary_page_size_limit(DICTIONARY_BYTES)
-        .set_write_batch_size(1024);
+        .set_write_batch_size(page_rows.min(1024));
     let distinct = file.rows_max.clamp(1, ROW_GROUP_ROWS) as u64;
     let bloom = |properties, name| bloom(properties, name, distinct);
     let tuned = match file.table {

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use object_store::path::Path;
-use object_store::{ObjectStore, ObjectStoreExt};
+use object_store::{ObjectStore, ObjectStoreExt, coalesce_ranges};
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, RowSelection};
 use parquet::arrow::async_reader::{AsyncFileReader, ParquetRecordBatchStreamBuilder};
 use parquet::bloom_filter::Sbbf;
@@ -21,6 +21,9 @@ use super::pages::Column;
 use crate::schema::{self, Table};
 use crate::version::FileEntry;
 
+/// Parts of a file that lie closer together are one request over a network. A look-up reads a page of each column, and the library's
+/// 1 MiB would make that the whole row group.
+const GAP_BYTES_MAX: u64 = 256 << 10;
 /// Read from the end of a file in one request; holds metadata and page index of most files.
 const FOOTER_BYTES: usize = 128 << 10;
 
@@ -306,14 +309,16 @@ pub(super) struct StoredFile {
     store: Arc<dyn ObjectStore>,
     path: Path,
     size_bytes: u64,
+    over_network: bool,
 }
 
 impl StoredFile {
-    pub(super) fn new(store: Arc<dyn ObjectStore>, file: &FileEntry) -> StoredFile {
+    pub(super) fn new(store: Arc<dyn ObjectStore>, file: &FileEntry, over_network: bool) -> StoredFile {
         StoredFile {
             store,
             path: file.path.clone(),
             size_bytes: file.stats.size_bytes,
+            over_network,
         }
     }
 }
@@ -324,7 +329,14 @@ impl AsyncFileReader for StoredFile {
     }
 
     fn get_byte_ranges(&mut self, ranges: Vec<Range<u64>>) -> BoxFuture<'_, Result<Vec<Bytes>, ParquetError>> {
-        async move { Ok(self.store.get_ranges(&self.path, &ranges).await?) }.boxed()
+        async move {
+            if !self.over_network {
+                return Ok(self.store.get_ranges(&self.path, &ranges).await?);
+            }
+            let fetch = |range| self.store.get_range(&self.path, range);
+            Ok(coalesce_ranges(&ranges, fetch, GAP_BYTES_MAX).await?)
+        }
+        .boxed()
     }
 
     fn get_metadata<'a>(
