@@ -15,7 +15,7 @@ use crate::render::quantity;
 use crate::session::{Outcome, Session};
 use crate::time::unix_nanos;
 
-/// Add profiles to a server's store: pprof, collapsed, perf script, speedscope
+/// Add profiles to a server's store: pprof, JFR, collapsed, perf script, speedscope
 ///
 /// Each file is one profile. An equal profile that was sent before is kept once and counted as duplicate.
 #[derive(Args)]
@@ -33,7 +33,7 @@ pub(crate) struct Upload {
     /// Name of the service that was profiled
     #[arg(long, value_name = "NAME")]
     service: Option<String>,
-    /// Format, if the content does not tell: pprof, collapsed, perf-script, speedscope
+    /// Format, if the content does not tell: pprof, jfr, collapsed, perf-script, speedscope
     #[arg(long, value_name = "FORMAT", value_parser = Format::from_name)]
     format: Option<Format>,
     /// What the values are, for formats that do not say: name:sample_type:sample_unit:period_type:period_unit
