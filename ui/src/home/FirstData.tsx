@@ -51,7 +51,7 @@ export function FirstData({ onLook }: { onLook: () => void }) {
         </div>
       )}
       <section>
-        <h2>A profile that you already have: pprof, collapsed stacks, perf script, speedscope</h2>
+        <h2>A profile that you already have: pprof, JFR, collapsed stacks, perf script, speedscope</h2>
         <p className="muted">
           Stored by the command below; or <Link to="/view">look at a file</Link> without storing it.
         </p>

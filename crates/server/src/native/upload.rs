@@ -1,4 +1,4 @@
-//! `POST /api/v1/ingest`: profiles as files (pprof, collapsed, perf script, speedscope), one as the body or several as
+//! `POST /api/v1/ingest`: profiles as files (pprof, JFR, collapsed, perf script, speedscope), one as the body or several as
 //! parts of `multipart/form-data`.
 
 use std::str::FromStr;
