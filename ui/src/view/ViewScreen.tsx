@@ -52,8 +52,8 @@ function Invitation() {
   return (
     <Empty title="Look at a profile in a file" actions={<Chooser label="Choose a file" />}>
       <p>
-        Drop a pprof, collapsed stacks, <code>perf script</code> or speedscope file anywhere onto the page, or choose
-        one. The server reads it to draw it, and forgets it: nothing is stored, and a reload closes it.
+        Drop a pprof, JFR, collapsed stacks, <code>perf script</code> or speedscope file anywhere onto the page, or
+        choose one. The server reads it to draw it, and forgets it: nothing is stored, and a reload closes it.
       </p>
       <p>To keep a profile, upload it: spanflame upload cpu.pb.gz --service cart.</p>
     </Empty>
